@@ -16,15 +16,15 @@ from spinbench.foundation import plugins
 from spinbench.metrics import METRICS, MIXING
 
 TEMPLATES = "spinbench.scaffold.templates"
-# Entry points' groups of the kinds of packages.
+# Entry-point group of each kind of package.
 GROUPS = {"backend": "backends", "method": "methods", "family": "models", "format": "formats", "metric": "metrics"}
-# Names that are none of an entry point and yet taken.
+# Names without an entry point that are taken.
 RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": (*METRICS, MIXING)}
-# Letters of a module's name, of which files' and folders' are made.
+# Largest number of letters of a module's name, which files and folders contain.
 LONGEST = 100
-# Modules that pytest and setuptools run.
+# Module names that pytest and setuptools execute.
 FILES = ("conftest", "setup")
-# Words that are no names in a sweep's configuration.
+# Words that a sweep's configuration reads as values and not as names.
 VALUES = ("true", "false", "null", "nan", "inf")
 
 
@@ -87,7 +87,7 @@ class Package:
             return self.name
         kind = self.kind.capitalize()
         stem = "".join(part.capitalize() for part in self.name.split("_")).removesuffix(kind)
-        # Another name than that of the base class.
+        # "My", since the name of the base class is taken.
         return (stem or "My") + kind
 
     def files(self) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _is_importable(module: str) -> bool:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return True
-    # An empty folder is no module.
+    # A folder without __init__.py is no module.
     return spec is not None and spec.origin is not None
 
 

@@ -14,19 +14,19 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.remarks import unknown_name
 from spinbench.measuring.records import COMMAND_FILE
 
-# Of ours, and those of Hydra that make sense here.
+# Flags of `spinbench sweep` and those of Hydra that it accepts.
 FLAGS = (
     "--resume", "--profile", "--multirun", "-m", "--config-dir", "-cd",
     "--help", "-h", "--hydra-help", "--cfg", "-c", "--resolve", "--info", "-i",
 )  # fmt: skip
 
 
-# Flags of Hydra's that name another application's configurations.
+# Hydra's flags that select another application's configurations.
 _OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
 
-# Overrides that a file may bring: they say what is measured and how many cells at a time, and run nothing. A group's
-# value is the path of a configuration, which is to lie within the groups; what stands behind "$" is looked up; of lines
-# scripts are made for clusters.
+# Overrides that a file of overrides may contain: they define what is measured and how many cells run in parallel, and
+# execute no code. Therefore a group's value must not leave its group, "$" (interpolation) is refused, and so are line
+# breaks, since lines become scripts on clusters.
 _OF_A_CELL = re.compile(
     r"\+{0,2}(?!(hydra|commits)\b)(?!launcher\.address\b)"
     r"(\w+(/\w+)*\.[\w./]+=|sweep_dir=|\w+(/\w+)*=(?!/)(?!.*(\.\.|\\|[:,'\"\[( ]/)))(?!.*(_target_|[\$\x00-\x1f])).*",
@@ -35,7 +35,7 @@ _OF_A_CELL = re.compile(
 
 _COMMITS = "commits="
 
-# Hydra's names for where results go, which is `sweep_dir` here, whether one cell is asked for or several.
+# Hydra's settings for the folder of results, which is `sweep_dir` here for one cell and for several.
 _FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
 
 _OF_A_FILE = re.compile(r"\+{0,2}model\.(?:path|evidence|corpus)=(.*)", re.DOTALL)
@@ -91,10 +91,10 @@ class Arguments:
                     "experiment/mine.yaml, are found beside them with --config-dir FOLDER"
                 )
             elif argument.startswith("-") and name not in FLAGS:
-                # Here and not above: no command needs it that is spelt right.
+                # Here and not above: only a misspelt flag needs it.
                 from difflib import get_close_matches
 
-                # Above the usual 0.6, at which `--model=grid` would get --help.
+                # Above the default of 0.6, at which `--model=grid` would suggest --help.
                 if get_close_matches(name, FLAGS, cutoff=0.75):
                     raise unknown_name("option of spinbench sweep", name, FLAGS)
                 plain = argument.lstrip("-")

@@ -20,7 +20,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
-# Choices of files whose configurations are kept, 0.1 MB each.
+# Number of combinations of configuration files that are cached, 0.1 MB each.
 CHOICES = 64
 
 _known: dict[tuple[str, ...], DictConfig] = {}
@@ -97,7 +97,7 @@ def compose(loader: ConfigLoader, master_config: DictConfig, sweep_overrides: Se
         config = copy.deepcopy(_compose_files(loader, master_config, files))
         ConfigLoaderImpl._apply_overrides_to_config(plain, config)
     except OmegaConfBaseException:
-        # Composed once more, for Hydra's own words on what is wrong.
+        # Composed by Hydra once more, for its own error message.
         return loader.load_sweep_config(master_config, list(sweep_overrides))
     config.hydra.overrides.task = list(sweep_overrides)
     OmegaConf.copy_cache(from_config=master_config, to_config=config)

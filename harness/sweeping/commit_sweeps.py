@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from spinbench.measuring.record_types import Record
 
 PICTURE = "commits.png"
-# Of a child sweep's folder: what it said.
+# File in a child sweep's folder with its output.
 TOLD = "output.txt"
-# Seconds that a child sweep has to end after an interruption.
+# Seconds that a child sweep may take to end after an interruption.
 PATIENCE = 30.0
 
 
@@ -94,7 +94,7 @@ def sweep(argv: Sequence[str]) -> int:
                 since = time.perf_counter()
                 try:
                     status = _measure(checkout, version, line, place)
-                finally:  # of an interruption, too
+                finally:  # also after an interruption
                     measured = _read_commit_records(version, place)
                     if measured:
                         entered += _enter(checkout, place, output)
@@ -134,7 +134,7 @@ def _child_sweeps(
         for version in past if turn % 2 == 0 else past[::-1]:
             if not (version.lacks or version.foreign):
                 yield name, version, overrides
-            # It does not know all that was asked for: what does it know?
+            # This commit lacks some methods or settings: its other methods are swept one by one.
             if version.lacks and len(methods) > 1:
                 for method in (method for method in methods if method not in version.lacks):
                     yield f"{name}-{method.replace('=', '-')}", version, [*overrides, method]
@@ -149,11 +149,11 @@ def _measure(checkout: Checkout, version: _Version, overrides: Sequence[str], fo
     Raises:
         HistoryError: the build had vanished before, and cannot be made anew.
     """
-    version.build = builds.build(checkout, version.build.commit)  # there, as a rule
+    version.build = builds.build(checkout, version.build.commit)  # usually there already
     interpreter = str(version.build.python)
     command = [interpreter, "-P", "-m", "spinbench", "sweep", *overrides, f"sweep_dir={quote(str(folder))}"]
     folder.mkdir(parents=True, exist_ok=True)
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # the build comes first
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it hides builds
     variables[environment.HISTORY_VARIABLE] = str(version.build.tree)
     with (folder / TOLD).open("w", encoding="utf-8") as log:
         try:

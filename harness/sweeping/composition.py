@@ -49,7 +49,7 @@ def _class(classes: DictConfig, name: str) -> str | None:
 
 
 searchpath.register_resolver("spinbench.class", _class)
-# how many cells can be timed at once on this machine
+# number of cells that can be timed in parallel on this machine
 searchpath.register_resolver("spinbench.cores", lambda: len(environment.timing_cores()))
 
 
@@ -134,7 +134,7 @@ def _is_member(loader: ConfigLoader, name: str) -> bool:
 
 
 def _no_subfolders(config: DictConfig) -> None:
-    # Unresolved, since it may hold what only a job has.
+    # Unresolved: it may refer to values that only exist within a job.
     written: Any = OmegaConf.to_container(config.hydra.sweep, resolve=False)
     if written["subdir"] != ".":
         raise SpinbenchError(
@@ -161,7 +161,7 @@ def _drop_unknown(choices: Mapping[str, list[str]], refused: Refusals) -> tuple[
         except SpinbenchError as error:
             wrong = hydra_errors.at_fault(error.__cause__, lines)
             rest = {key: left[key] for key in left if not f"{key.lstrip('+')}.".startswith(f"{wrong}.")}
-            # None of these lines is wrong, but a file.
+            # No override is wrong, but a configuration file.
             if len(rest) == len(left):
                 raise
             refused.add(error)
@@ -189,7 +189,7 @@ def _try(choices: Mapping[str, list[str]], config: DictConfig, refused: Refusals
                     for other in cellconfigs.in_turn(composed, choices[key][1:]):
                         _check(other, [name], refused)
     for key in choices:
-        # Of an experiment, whose parts refer to it.
+        # A setting of the experiment's own, to which its other parts may refer.
         if heads[key] not in {*CHECKS, *groups, "hydra"}:
             for other in cellconfigs.in_turn(config, choices[key][1:]):
                 _check(other, CHECKS, refused)

@@ -31,7 +31,7 @@ _NOT_A_KEY = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in s
 _MERGING = re.compile(r"Error merging override (.*)", re.DOTALL)
 _THERE_ALREADY = re.compile(r"An item is already at '([^']+)'")
 _CHOSEN = ("hydra.launcher", "hydra.sweeper")
-# Characters of what the system says of a name, which may be as long as the name.
+# Longest system message in characters: it may repeat a name that is too long.
 _LONGEST = 300
 _REFERENCE = "${NAME} refers to the setting of this whole name, as ${seed}"
 _QUOTED = re.compile(r"'([^']+)'")
@@ -53,11 +53,11 @@ def explain_errors() -> Iterator[None]:
         within: BaseException | None = error
         while within is not None and not isinstance(within, SpinbenchError):
             within = within.__context__
-        if within is not None:  # of a resolver
+        if within is not None:  # raised by a resolver
             raise within from None
         raise SpinbenchError(_sentence(error)) from error
     except OSError as error:
-        # Of a name that is too long, say.
+        # For example, a name that is too long.
         raise SpinbenchError(f"a name cannot be used: {str(error)[:_LONGEST]}") from error
 
 
@@ -96,7 +96,7 @@ def compose_first_cell(overrides: list[str]) -> DictConfig:
     try:
         return compose("config", overrides, return_hydra_config=True)
     except (ValueError, TypeError, AssertionError) as error:
-        # Hydra's, as for a group set to a number.
+        # Raised by Hydra, for example if a group is set to a number.
         line = _culprit(overrides)
         group = line.partition("=")[0]
         loader = GlobalHydra.instance().config_loader()

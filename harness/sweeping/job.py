@@ -24,7 +24,7 @@ from spinbench.reporting import progress_display
 from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
 from spinbench.sweeping import launchers
 
-# How often a launcher's process looks whether the sweep still lives.
+# Seconds between a launcher process's checks whether the sweep is alive.
 PARENT_SECONDS = 0.5
 
 
@@ -112,7 +112,7 @@ def run(config: DictConfig) -> str:
     state.writing = 0.0
     if not is_measured:
         record = measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
-        # A launcher's process may stand elsewhere.
+        # A launcher's process may have another working folder.
         if state.display is not None:
             now = environment.code_state_since(git)
             record |= {"git": now, "key": records.cell_key(cell, now, plugins)}
@@ -141,10 +141,10 @@ def _of_launcher() -> State:
     global _state
     _state = State(WorkerPool(share=True))
     sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
-    # joblib runs a single job at a time in the sweep's own process.
+    # With a single job, joblib uses the sweep's own process.
     if sweep != os.getpid():
         threading.Thread(target=_end_with, args=(sweep,), daemon=True).start()
-        # each further job brings the state that the first has set, and would look for all plugins again
+        # every job brings Hydra's state again, and setting it would search for all plugins again
         Singleton.set_state = staticmethod(lambda state: None)  # type: ignore[method-assign]
     _state.pool.claim_core()
     return _state

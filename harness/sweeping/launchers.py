@@ -25,9 +25,9 @@ from spinbench.reference import memory
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
 
-# Environment variable with the number of the process that runs the sweep.
+# Environment variable with the id of the process that runs the sweep.
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"
-# Of spinbench, to install Hydra's launchers with.
+# Extras of spinbench that install Hydra's launchers.
 EXTRAS = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
 
 
@@ -80,7 +80,7 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
 @contextmanager
 def tie_processes_to_parent(config: DictConfig) -> Iterator[None]:
     """Let processes that launchers start on this machine know whose they are, so that they end with it."""
-    # Jobs of a cluster have a life of their own.
+    # Jobs on a cluster run independently of this process.
     if is_slurm(config):
         yield
         return
@@ -149,7 +149,7 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
                 f"launcher.jobs={'null' if setting is None else setting} was given; an integer is needed"
             )
         jobs = chosen.n_jobs
-        # As joblib counts: -1 means all processors.
+        # As in joblib: -1 means all processors.
         if isinstance(jobs, int) and jobs < 0:
             jobs = max(len(environment.affinity()) + 1 + jobs, 1)
         return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"

@@ -26,19 +26,19 @@ from spinbench.sweeping import cellconfigs, exclusions, hydra_errors
 from spinbench.sweeping.composition import Plan
 from spinbench.sweeping.settings_checks import CHECKS, Refusals
 
-# Seconds for a model.
+# Time limit in seconds per model.
 EACH = 1.0
-# Seconds for all models.
+# Time limit in seconds for all models.
 ALL = 3.0
-# Seconds for their configurations.
+# Time limit in seconds for composing their configurations.
 COMPOSING = 0.5
-# Combinations of values that are all tried; of more, a few with each value are.
+# Largest number of combinations of values that are all tried; with more, each value is tried in a few.
 PRODUCT = 64
-# Combinations that are tried of each value then.
+# Combinations per value in that case.
 BESIDE = 8
 
 Spec = dict[str, Any]
-# NAME=VALUE of each key that models hang on and that has several values.
+# NAME=VALUE of each key that models depend on and that has several values.
 Choice = tuple[str, ...]
 
 
@@ -108,7 +108,7 @@ def _unanimous(outcomes: Sequence[str | None]) -> str | None:
 def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
     """Models of the sweep, with the values that they have: all, or a few with each value."""
     groups = {*plan.config.hydra.runtime.choices}
-    # What is left are models' settings, and experiments' own.
+    # The remaining keys are settings of models and of experiments.
     others = {*CHECKS, *groups, "hydra"} - {"model"}
     keys = [key for key in plan.choices if key.lstrip("+").partition(".")[0] not in others]
     varied = {key: plan.choices[key] for key in keys if len(plan.choices[key]) > 1}
@@ -122,7 +122,7 @@ def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
             if bases and time.perf_counter() > until:
                 return
             lines = {**first, **dict(zip(varied, choice, strict=True))}
-            with contextlib.suppress(SpinbenchError), hydra_errors.explain_errors():  # what a plan tells
+            with contextlib.suppress(SpinbenchError), hydra_errors.explain_errors():  # the plan tells
                 member = lines.get("model", "")
                 if member not in bases:
                     bases[member] = cellconfigs.without_hydra(hydra_errors.compose_first_cell([*lines.values()]))
@@ -142,7 +142,7 @@ def _choices(options: Sequence[Sequence[str]]) -> Iterator[Choice]:
     if math.prod(map(len, options)) <= PRODUCT:
         yield from (each for each in itertools.product(*options) if each not in chosen)
         return
-    rng = random.Random(0)  # the same ones each time
+    rng = random.Random(0)  # a fixed seed: the same combinations each time
     for place, values in enumerate(options):
         for value in values:
             for _ in range(BESIDE):

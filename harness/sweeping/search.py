@@ -30,12 +30,12 @@ from spinbench.sweeping.sweepers import CellSweeper
 if TYPE_CHECKING:
     import optuna
 
-# The name of the sweeper to Hydra.
+# Hydra's name of this sweeper.
 TARGET = "hydra_plugins.spinbench.Search"
-# In the sweep's folder: the best settings, and all trials.
+# File in the sweep's folder with the best settings and all trials.
 RESULTS = "search.json"
 SAMPLERS = ("tpe", "random")
-# Significant ones of a proposed number: it is to be read, and typed again.
+# Significant digits of proposed numbers, which people read and type.
 DIGITS = 4
 
 
@@ -184,7 +184,7 @@ class Search(CellSweeper):
             batches = [exclusions.product([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
             returns = self.launch([cell for batch in batches for cell in batch], jobs)
             jobs += len(returns)
-            keys = iter([override.return_value for override in returns])  # raises what ended a job
+            keys = iter([override.return_value for override in returns])  # raises what a job raised
             for trial, overrides, batch in zip(new_trials, chosen, batches, strict=True):
                 value = self._worth(folder, [next(keys) for _ in batch])
                 study.tell(trial, value)
@@ -198,7 +198,7 @@ class Search(CellSweeper):
         if self._sampler == "random":
             sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(self._seed)
         else:
-            with warnings.catch_warnings():  # that it may change
+            with warnings.catch_warnings():  # optuna marks constant_liar as experimental
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 sampler = optuna.samplers.TPESampler(seed=self._seed, constant_liar=self._jobs > 1)
         return optuna.create_study(sampler=sampler, direction="minimize")
@@ -226,7 +226,7 @@ def summarise(folder: Path, overrides: Sequence[str]) -> list[str]:
         meaning = results["meaning"]
         trials = [trial for trial in results["trials"] if trial["value"] is not None]
     except (OSError, ValueError, KeyError, TypeError):
-        # It ended before the first trial.
+        # The search ended before its first trial.
         return ["the search has no trial yet"]
     if not trials:
         return [
@@ -258,7 +258,7 @@ def _suggest(trial: optuna.Trial, key: str, override: Override) -> str:
             return str(trial.suggest_int(key, low, high, log=log))
         return str(min(max(_round_to_digits(trial.suggest_float(key, low, high, log=log)), low), high))
     options = list(override.sweep_string_iterator())
-    # Neighbours are alike, which choices are not.
+    # Neighbouring values of a range are similar, unlike those of a choice.
     if override.is_range_sweep() and not value.shuffle:
         return str(options[trial.suggest_int(key, 0, len(options) - 1)])
     return str(trial.suggest_categorical(key, options))

@@ -51,7 +51,7 @@ class Refusals:
 
 
 DEVICES = ("cpu", "gpu")
-# What `run` takes of a cell's backend, as its keywords.
+# Keywords of `run` that a cell's backend configuration sets.
 _ASKED_OF_A_RUN = ("precision", "device", *WISHES, "start", "checkpoints", "simplify")
 
 
@@ -59,14 +59,14 @@ def _method(settings: dict[str, Any]) -> None:
     try:
         cls = registry.method_class(settings["name"])
     except SpinbenchError:
-        # It is not installed: its cells say so.
+        # The method is not installed; its cells report that.
         return
     registry.make_method(cls, {key: value for key, value in settings.items() if key != "name"})
 
 
 def _model(spec: dict[str, Any]) -> None:
     specs.check_spec(spec)
-    # Else each message would say so.
+    # Read once here: otherwise each message would report the missing corpus.
     if spec.get("corpus") is not None:
         from spinbench.papers.relaxation.crf.corpus import read_corpus
 
@@ -149,7 +149,7 @@ def _report(name: Any) -> None:
         summary.find_report(name)
 
 
-# What refuses a value of each setting, as far as can be told without measuring.
+# Functions that refuse wrong values of a setting, as far as possible without measuring.
 CHECKS: Mapping[str, Callable[[Any], None]] = {
     "model": _model,
     "method": _method,

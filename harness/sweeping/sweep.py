@@ -147,7 +147,7 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     state = environment.code_state()
     forced = [f"git.{key}={_override_value(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quote(str(folder))}")
-    # argparse wants all flags before the overrides
+    # argparse needs all flags before the overrides
     flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
     overrides = list(arguments.overrides)
     if plan.multirun:
@@ -169,7 +169,7 @@ def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume
         except SpinbenchError as error:
             stopped = error
         except Exception as error:
-            # A defect of the harness or of a launcher: the records are there all the same.
+            # A bug in the harness or in a launcher; the records so far are kept.
             stopped = _explain_failure(error, plan.config, resume)
     return stopped, interrupted.is_set()
 
@@ -195,7 +195,7 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     except records.RecordError as error:
         if any((folder / "records").glob("*.json")):
             print(f"spinbench: {error}", file=sys.stderr)
-        # Or it ended before the first record.
+        # The sweep ended before its first record.
         return 1
     cell_records = records.latest_per_cell(everything, clock.earlier)
     status = int(any(record.status == "failed" and record.id not in clock.earlier for record in cell_records))
@@ -274,7 +274,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
 @contextmanager
 def _jobs(plan: composition.Plan, folder: Path) -> Iterator[None]:
     """What jobs need while Hydra runs them, here or in a launcher's processes, and what tells of them."""
-    # the axes are named anyway; launchers and the like are not the cell's
+    # the axes are in the name anyway, and launchers do not belong to a cell
     hidden = (*records.CELL[:3], "launcher")
     varied = tuple(key for key in plan.varied if key not in hidden and not key.startswith(("hydra", "launcher.", "+")))
     progress = progress_display.Display(progress_display.console(), plan.cells)

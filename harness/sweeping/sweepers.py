@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from hydra.plugins.launcher import Launcher
     from hydra.types import TaskFunction
 
-# The name of Hydra's own sweeper, which it takes where no other is asked for.
+# Name of Hydra's own sweeper, its default.
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
-# Of an array; SLURM's MaxArraySize is 1001 unless a cluster says otherwise.
+# Largest size of a job array; SLURM's default MaxArraySize is 1001.
 MAX_JOBS = 1000
-# Tasks for each of ray's processes at least, if there are enough cells: all end at about the same time.
+# Smallest number of tasks per process of ray, if there are enough cells, so that all processes end at about the same
+# time.
 ROUNDS = 4
-# The key of a share's configuration that holds its cells; it begins a share's overrides, too.
+# Key of a shard's configuration that holds its cells; a shard's overrides begin with it.
 CELLS = "cells_of_a_share"
 
 
@@ -82,7 +83,7 @@ class CellSweeper(Sweeper):
         jobs = count_jobs(self._config, len(cells))
         if jobs == len(cells):
             return list(self._launcher.launch(cells, initial_job_idx=first))
-        shares = [[CELLS, *map(json.dumps, cells[turn::jobs])] for turn in range(jobs)]  # so that they are alike
+        shares = [[CELLS, *map(json.dumps, cells[turn::jobs])] for turn in range(jobs)]  # similar shards
         returns = [job_return.return_value for job_return in self._launcher.launch(shares, initial_job_idx=first)]
         return [returns[place % jobs][place // jobs] for place in range(len(cells))]
 
@@ -107,7 +108,7 @@ class ProductSweeper(CellSweeper):
         step = self._batch or len(cells)
         for first in range(0, len(cells), step):
             for job_return in self.launch(cells[first : first + step], first):
-                # Raises what ended the job.
+                # Raises the exception that ended the job.
                 _ = job_return.return_value
 
 
@@ -122,7 +123,7 @@ class CellLoader:
         self._loader = loader
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_loader":  # as it is unpickled
+        if name == "_loader":  # during unpickling
             raise AttributeError(name)
         return getattr(self._loader, name)
 

@@ -12,7 +12,7 @@ from spinbench.errors import UnsupportedError
 class MyBackend(Backend):
     """NumPy on the CPU."""
 
-    name = "mine"  # the entry point's name
+    name = "mine"  # name of the entry point
     # Add "compiled" if it keeps code in the folder that NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR names,
     # "loop" if fori_loop runs in compiled code, "grad" if it differentiates, "gpu" if device="gpu" is understood.
     provides = frozenset({"arrays", "f32", "f64"})
@@ -23,7 +23,7 @@ class MyBackend(Backend):
         if device != "cpu":
             raise UnsupportedError(f"backend mine runs on device=cpu; device={device} was asked for")
         super().__init__(precision=precision, device=device)
-        import numpy as np  # here and not above, so that `spinbench list` need not load the framework
+        import numpy as np  # here and not above: `spinbench list` does not load the framework
 
         self._np = np
         self.xp = np  # an array namespace: what the Python array API standard names
@@ -39,11 +39,11 @@ class MyBackend(Backend):
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
         """[0, 1), without the 1; the same numbers for the same key."""
-        # key[0] and the rest apart: as one tuple, (1,) and (1, 0) would be the same seed
+        # key[0] is passed separately: as one tuple, (1,) and (1, 0) would be the same seed
         sequence = self._np.random.SeedSequence(key[0], spawn_key=key[1:])
         return self._np.random.default_rng(sequence).random(shape, dtype=self.real)
 
-    # What follows has a default, made of array operations. Where arrays can be written to, this is faster.
+    # The methods below have defaults made of array operations. Where arrays are writable, these versions are faster.
 
     def update(self, array: Array, index: int | Array | slice, values: Array, *, donate: bool = False) -> Array:
         """array[index] = values, in place if the caller gives the array up."""

@@ -8,7 +8,7 @@ from spinbench.api import PairwiseModel, family
 from spinbench.errors import ModelError
 
 
-@family  # values from the command line are converted to these types, or refused in one sentence
+@family  # converts values from the command line to the annotated types, or refuses them in one sentence
 def mine(n: int = 20, coupling: float = 1.0, defect: float = -2.0, seed: int = 0) -> PairwiseModel:
     """Spins in a row, exp(K Σ σ_i σ_i+1 + h·σ), h ~ N(0, 1), with one bond of another strength in the middle."""
     if n < 3:

@@ -48,7 +48,7 @@ class MyMethod(Method[Tables]):
 
     tolerance: float = 1e-6
 
-    name: ClassVar[str] = "mine"  # the entry point's name
+    name: ClassVar[str] = "mine"  # name of the entry point
     summary: ClassVar[str] = "naive mean field, a lower bound on log Z"
     stochastic: ClassVar[bool] = False  # leave this line out for a sampler
 

@@ -14,10 +14,10 @@ class MyMetric(Metric):
     title = "largest error"
     unit = "probability"
     better = "lower"
-    families = ("inference", "gate")  # tracked over commits by both; empty: in records and reports alone
-    judged = "accuracy"  # `spinbench gate` refuses commits that make it worse; "no": it is shown
+    families = ("inference", "gate")  # tracked over commits by both; empty: only in records and reports
+    judged = "accuracy"  # `spinbench gate` refuses commits that make it worse; "no": only shown
     floor = 1e-6
-    falls = 0.5  # with the square root of the number of samples
+    falls = 0.5  # exponent of its decrease with the number of samples: a square root
 
     def measure(self, model: Model, result: Result, reference: Result | None) -> Measured | str:
         """The number, or in a sentence why there is none."""
