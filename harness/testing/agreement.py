@@ -19,15 +19,15 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, advance_batches, flatten_values, step_count
 
 TREES = ("tree", "long tree", "tree of factors")
-# Models on which most iterations have one fixed point.
+# Models on which most iterations have a single fixed point.
 COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
 STEPS = 2000
 CHAINS = 3
-# Changes at which iterations end, relative for log Z.
+# Tolerance at which iterations end, relative for log Z.
 END_TOLERANCE = 1e-9
-# What they leave.
+# Largest difference that this tolerance leaves.
 MAX_DIFFERENCE = 1e-6
-# Between marginals of a model whose variables stand in two orders, which bounds may heed.
+# Largest difference between marginals of a model in two orders of its variables, on which bounds may depend.
 MAX_ORDER_DIFFERENCE = 0.02
 
 
@@ -163,7 +163,7 @@ def _require_close(
     own_marginals = flatten_values(result.marginals)
     if own_marginals is not None and marginals is not None:
         off = float(np.abs(own_marginals - marginals).max(initial=0))
-        # about the optimum of a bound, marginals move by the root of what the bound does
+        # near the optimum of a bound, marginals are off by the root of the bound's error
         allowed = MAX_DIFFERENCE
         if result.log_z_kind in ("lower", "upper") and result.log_z is not None:
             allowed = max(allowed, (tolerance * max(1.0, abs(result.log_z))) ** 0.5)

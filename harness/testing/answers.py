@@ -27,35 +27,36 @@ from spinbench.testing.trial import BURN_IN, SEED, advance_batches, flatten_valu
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Errors below it are rounding; relative for log Z.
+# Smaller errors are rounding; relative for log Z.
 FLOOR = {"float32": 2e-5, "float64": 1e-9}
-# Chains of a replica, at least: with fewer than 8, claims are doubted, and may be of any size above.
+# Smallest number of chains of a replica: with fewer than 8, estimates get a warning, and their errors are not checked
+# from above.
 REPLICA_CHAINS = 16
-# Replicas where only their mean matters.
+# Number of replicas when only their mean is tested.
 NUM_REPLICAS = 64
-# Of whole runs.
+# Chains of whole runs.
 CHAINS = 256
-# Times that estimators of log Z beside the one that is reported may be further off: nothing says what they are worth.
+# Factor on the error limit of estimators of log Z that are not the reported one, since no error is reported for them.
 ESTIMATOR_SLACK = 2.0
-# Cases for what needs not be tried on all.
+# Cases for checks that need not run on all.
 SHORT = ("dense", "strong couplings")
 LOOPED = "one to nine states"
-# Models that are not binary and pairwise, the first one for what needs not be tried on all.
+# Models that are not binary and pairwise; the first serves checks that need not run on all.
 GRAPHS = (
     *("three states", "orders three and five", LOOPED, "orders three and four", "zeros", "a state of no weight"),
     *("wide tables", "eleven neighbours"),
 )
-# Models, and the states of their variables that are known.
+# {case: (model, {observed variable: state})}.
 OBSERVED: dict[str, tuple[str, dict[int, int]]] = {
     "evidence": (LOOPED, {1: 7}),
     "evidence of two states": ("ring of five", {0: 1, 4: 0}),
     "all observed": ("three states", {0: 2, 1: 0, 2: 1}),
 }
-# Probability below which a variable may stand still by chance.
+# Probability below which a variable may stay constant by chance.
 MIN_PROBABILITY = 1e-2
-# Steps after which chains that started exact are looked at.
+# Steps after which chains that started from exact draws are tested.
 LAGS = 8
-# Times as many chains as most checks run, if that takes so many CPU seconds at most.
+# Factor on the usual number of chains, as long as a step takes no more than this many CPU seconds.
 MAX_CHAIN_FACTOR, MAX_STEP_SECONDS = 32, 2.0
 
 
@@ -78,8 +79,9 @@ def check_accuracy(pair: Pair, case: str, precision: Precision | None = None) ->
     if pair.sampler and estimate.marginals is not None:
         _require_standard_errors(estimate)
         worst = float(np.max(estimate.marginals_error_bound)) / BOUND
-        # Chains are independent, so their mean is at least as good as one exact draw each, but for what they remember
-        # of their starts; where the method doubts that they have mixed it may claim no more than that p lies in [0, 1].
+        # Chains are independent, so that their mean should be at least as precise as one exact draw each, apart from
+        # memory of their initial states. With a warning that they have not mixed, the error is only limited by p in [0,
+        # 1].
         doubted = estimate.doubted("marginals")
         if doubted and not coupled:
             _require_doubt_by_chance(pair, case, precision, estimate)
@@ -129,7 +131,7 @@ def check_stationarity_of_many_chains(pair: Pair) -> None:
     """So many chains keep the exact marginals that small errors of their law show."""
     if not pair.method.started:
         skip("its draws do not come from its chains")
-    _sample_from_exact_draws(pair, "dense", pair.chains)  # compiles
+    _sample_from_exact_draws(pair, "dense", pair.chains)  # warm-up: compiles
     since = time.process_time()
     _sample_from_exact_draws(pair, "dense", pair.chains)
     times = min(MAX_CHAIN_FACTOR, int(MAX_STEP_SECONDS / max(time.process_time() - since, 1e-3)))

@@ -20,11 +20,11 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, Batches, advance_batches, reduce_batches, run_burn_in, step_count
 
 MAX_STEPS = 2000
-# In long batches; as many as another check has.
+# Chains of the check of long batches, a number that another check has compiled.
 LONG_CHAINS = 17
-# Fourth moments from which rows are left alone: two chains of which both are rare say nothing together.
+# Rows with a larger fourth moment are skipped: a product of two chains that are both rarely 1 is not normal.
 MAX_FOURTH_MOMENT = 8.0
-# By which the limit of means of such products is wider than that of normal numbers.
+# Factor on the normal limit for means of such products.
 PRODUCT_SLACK = 1.15
 
 
@@ -69,7 +69,7 @@ def check_reported_arrays(pair: Pair) -> None:
         batches = pair.sample(case).batches
         chains = {array.shape[-1:] for _, batch in batches for array in batch.values()}
         expected_chains = {(pair.chains,)}
-        # Iterations may have one answer for all.
+        # An iteration may report a single answer for all chains.
         if not pair.sampler:
             expected_chains.add((1,))
         require(
@@ -239,7 +239,7 @@ def _require_same_in_batches(pair: Pair, chains: int, ways: tuple[tuple[list[int
 def check_end_of_iterations(pair: Pair) -> None:
     """Once `finished` says so, further steps change nothing; an iteration that goes on is reported as such, and what
     it bounds it bounds on the way."""
-    # Iterations that come to it soon, and late.
+    # Cases on which iterations converge soon, and late.
     for case in SHORT:
         if case in pair.list_accepted_cases():
             _check_end_on_case(pair, case)
@@ -315,5 +315,5 @@ def _tree_leaves(tree: object) -> Iterator[Any]:
         for node in tree:
             yield from _tree_leaves(node)
     elif not isinstance(tree, OnHost):
-        # Estimates show what OnHost holds.
+        # Contents of OnHost appear in estimates and are checked there.
         yield tree

@@ -18,9 +18,9 @@ import numpy as np
 from spinbench.errors import ModelError, UnsupportedError
 
 Body = TypeVar("Body", bound=Callable[..., None])
-# What a plugin raises instead of giving a wrong answer.
+# Exceptions with which a plugin may refuse instead of giving a wrong answer.
 REFUSALS = (UnsupportedError, ModelError)
-# CPU seconds after which what was ended and goes on is ended again.
+# CPU seconds after which a check that was interrupted and continues is interrupted again.
 REPEAT_SECONDS = 0.01
 Value = TypeVar("Value")
 

@@ -47,7 +47,7 @@ def run_check(check: Check) -> tuple[str, str]:
     except CheckError as error:
         return "failed", str(error)
     except (Exception, SystemExit) as error:
-        # A plugin may raise anything.
+        # Plugins may raise anything.
         text = " ".join(str(error).split())
         if isinstance(error, SpinbenchError):
             return "failed", text

@@ -24,38 +24,38 @@ from spinbench.testing.limits import SLACK
 from spinbench.testing.pair import BATCH, BATCHES, Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, reduce_batches
 
-# Cases, the first one for what needs not be tried on both.
+# Cases; the first serves checks that need not run on both.
 CALIBRATED = ("dense", "sparse")
-# What n independent draws do not show: error bounds may be those of standard errors of UNSEEN / n.
+# Allowance for states that n independent draws have not shown: the error bound of a standard error UNSEEN / n.
 UNSEEN = 3 / BOUND
-# Steps of a chain in which claims may see one independent draw: they know the pace of small, fast models roughly.
+# Steps that may count as one independent draw: estimates of autocorrelation on small, fast models are rough.
 MIN_STEPS_PER_DRAW = 2
-# Batches that are joined to see whether errors depend on how long they are.
+# Batches that are merged, to test whether errors depend on the length of batches.
 MERGED_BATCHES = 4
-# Chains, as few as are believed, of which claims are looked at beside those of one and of many.
+# A small number of chains whose errors are trusted, tested beside one and many chains.
 FEW_REPLICA_CHAINS = 8
-# Replicas for calibration, at most.
+# Largest number of replicas for calibration.
 MAX_REPLICAS = 64
-# And at least: fewer could not tell errors of half the size.
+# Smallest number: with fewer, errors that are half as large as they should be go unnoticed.
 MIN_REPLICAS = 16
 # Models on which chains mix at once, and on which they hardly ever leave a mode.
 MIXED, APART = "dense", "huge couplings"
-# The same, of variables of three states.
+# The same for variables of three states.
 STATES, STATES_APART = "three states", "three states, apart"
-# Between the marginals of two chains that are in different modes.
+# Smallest distance between the marginals of two chains in different modes.
 MIN_MODE_DISTANCE = 0.9
-# The two errors of an `Estimate`, by their names there, and how many standard errors they are at least.
+# The two kinds of errors: names of the fields of `Estimate`, and their smallest size in standard errors.
 ERRORS = {
     "standard errors": ("marginals_se", "log_z_se", 1.0),
     "error bounds": ("marginals_error_bound", "log_z_error_bound", BOUND),
 }
-# R-hat from which chains are not taken for one.
+# Smallest R-hat of chains in different modes.
 MIN_R_HAT_APART = 1.2
-# R-hat of one short chain that mixes, at most.
+# Largest R-hat of one short chain that mixes.
 MAX_R_HAT_MIXED = 1.5
-# Times that effective sample sizes may be too small.
+# Largest factor by which effective sample sizes may be too small.
 MAX_ESS_DEFICIT = 10.0
-# Draws in effect, at most, of a chain of two halves.
+# Largest effective sample size of a chain whose halves lie in different modes.
 MAX_ESS_OF_HALVES = 8.0
 
 

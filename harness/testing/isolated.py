@@ -9,13 +9,13 @@ from typing import NamedTuple
 from spinbench.foundation.child import Child, DiedError
 from spinbench.testing.check import Check
 
-# CPU seconds of a check; what is slowest, programs that are compiled for each size, takes 60.
+# CPU seconds after which a check is stopped; the slowest, whose programs are compiled for each size, take 60.
 CHECK_SECONDS = 300.0
-# Seconds of the wall without use of the CPU after which a check waits for what never comes.
+# Seconds of wall time without CPU use after which a check counts as hanging.
 STALL_SECONDS = 120.0
-# Seconds between looks at what a check has used.
+# Seconds between readings of a check's CPU time.
 TICK = 0.5
-# Processes that a subject may lose: one that loses more loses each.
+# Number of lost processes after which a subject's remaining checks are given up.
 MAX_LOST = 5
 
 

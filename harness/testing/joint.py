@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 # p (1 - p) from which effective sample sizes are compared.
 MIN_VARIANCE = 0.01
-# Times that they may be too large, estimated from few batches as they are.
+# Largest factor by which effective sample sizes may be too large; they are estimated from few batches.
 MAX_ESS_EXCESS = 2.0
-# Draws in effect from which their means tell something.
+# Smallest effective number of draws for a test of their means.
 MIN_EFFECTIVE_DRAWS = 64
-# Median of a squared error by its claim, at least; of normal ones it is .45.
+# Smallest median of a squared error in squared standard errors; for normal errors it is 0.45.
 MIN_MEDIAN_SQUARE = 0.01
-# What n draws do not show has a probability of up to UNSEEN / n, with some certainty.
+# States that n draws have not shown have probability up to UNSEEN / n (rule of three).
 UNSEEN = 3.0
 
 

@@ -12,13 +12,13 @@ from scipy.special import bdtrc, chdtri, kolmogi, ndtri, stdtrit, xlogy
 
 from spinbench.testing.check import require
 
-# A standard error may be off by this factor in the long run: batch means and the delta method are asymptotic.
+# Tolerated factor on a standard error: batch means and the delta method are asymptotic.
 SLACK = 1.25
 FloatArray = npt.NDArray[np.float64]
 
-# False alarms a check. With 8 comparisons this allows 4.9 standard errors, and 5.2 of 67 chains'.
+# False alarms per check. With 8 comparisons the limit is 4.9 standard errors; 5.2 for means of 67 chains.
 FALSE_ALARM_RATE = 1e-5
-# Draws that a cell expects at least.
+# Smallest expected count of a cell.
 MIN_EXPECTED_COUNT = 20
 
 
@@ -52,7 +52,7 @@ def kolmogorov_distance(probabilities: npt.ArrayLike) -> float:
     """Distance of the distribution function's values at the draws from the uniform law."""
     ordered = np.sort(np.ravel(np.asarray(probabilities, dtype=np.float64)))
     steps = np.arange(ordered.size + 1) / ordered.size
-    # The distance is largest right before or right at a draw.
+    # The distance is largest just before or at a draw.
     return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
 
 
@@ -67,7 +67,7 @@ def likelihood_ratio(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tup
     rare = expected < MIN_EXPECTED_COUNT
     pooled_counts = np.append(pooled_counts[~rare], pooled_counts[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
-    # Too little even together: draws there are counted with the likeliest cell.
+    # Even pooled, the rare cells are too few: their draws are added to the likeliest cell.
     if expected[-1] < MIN_EXPECTED_COUNT:
         top = int(expected[:-1].argmax())
         for array in (pooled_counts, expected):

@@ -20,13 +20,13 @@ from spinbench.testing.trial import SEED, Batches, Trial, advance_batches
 
 NAME = "80000 variables"
 CHAINS = 2
-# Steps, and those of iterations.
+# Steps of samplers; sweeps of iterations.
 BURN_IN, STEPS, SWEEPS = 8, 4, 64
-# CPU seconds of planning, or of a few steps, beyond which the check is left out.
+# CPU seconds of planning, or of a few steps, above which the check is skipped.
 MAX_SECONDS = 1.0
-# Variables, one after another, whose errors are compared together.
+# Consecutive variables whose errors are compared together.
 PART = WINDOW
-# By which limits are wider, as the errors of a path's variables hang together.
+# Factor on limits, since the errors of neighbouring variables of a path are correlated.
 DEPENDENCE_SLACK = 1.5
 MAX_DIFFERENCE = 1e-6
 

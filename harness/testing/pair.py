@@ -25,9 +25,9 @@ CHAINS = 2048
 BATCHES = 32
 # Steps of each batch.
 BATCH = 2
-# Models of which two states are hardly ever alike by chance.
+# Models on which two states rarely agree by chance.
 MANY_STATE_MODELS = ("101 variables", "20 variables, dense")
-# CPU seconds that models of many variables may take together.
+# CPU seconds for all models of many variables together.
 LARGE_MODEL_SECONDS = 25.0
 
 
@@ -166,7 +166,7 @@ class Pair:
         Raises:
             SkipTest: it takes none of them.
         """
-        # An exact answer may be out of reach.
+        # Not for exact methods, to which these models may be too large.
         for name in MANY_STATE_MODELS if self.method.anytime else ():
             with suppress(SkipTest):
                 at = self.trial(name, precision)

@@ -23,28 +23,28 @@ from spinbench.testing.laws.large_models import ODD, SIZES, find_solved_model
 from spinbench.testing.pair import BATCH, BATCHES, LARGE_MODEL_SECONDS, Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Trial, advance_batches
 
-# Of kernels, and of programs; 16 is how many run by default.
+# Numbers of chains for kernels (True) and programs (False); the default number is 16.
 COUNTS = {True: (3, 5, 6, 16, 17, 100), False: (3, 16, 17)}
-# What rounding leaves between chains that do the same.
+# Largest rounding difference between chains that take the same states.
 ROUNDING = 1e-5
-# Steps in which chains from one start part; of `MANY` chains, whose 10^7 pairs agree by chance for a while, more.
+# Steps within which chains from one start differ; more for `MANY`, whose 10^7 pairs partly agree by chance for long.
 SEPARATION_STEPS = {False: 24, True: 96}
-# Of what is compiled for any count.
+# Further numbers of chains for code that is compiled for any number.
 OTHER_COUNTS = (2, 7, 31)
-# Chains; `MANY` of kernels that sample. None fills vectors of 2, 4, 8 or 16. Vectors of programs are the backend's,
-# which may compile each count.
+# Number of chains that fills no vector of 2, 4, 8 or 16, for kernels that sample. Vectors of programs are the
+# backend's, which may compile each number.
 MANY = 4099
-# Variables of the large model that a whole run is made of.
+# Variables of the large model for whole runs.
 WHOLE_VARIABLES = 101
-# Chains and runs where log Z is calibrated by whole runs.
+# Chains and runs for the calibration of log Z by whole runs.
 FEW, NUM_WHOLE_RUNS = 17, 12
-# Of each count, with seeds of their own.
+# Runs of each number of chains, with different seeds.
 RUNS = 3
-# Steps of the batches in which each chain is watched.
+# Steps of the batches in which single chains are observed.
 LENGTHS = [16] * 8
-# CPU seconds beyond which a large model is left out, where Python gets to run between.
+# CPU seconds above which a large model is skipped, checked whenever Python runs between calls.
 MAX_SECONDS = 10.0
-# Times that claims may be too wide on average over the variables of a large model.
+# Largest average factor by which error bounds on a large model may be too wide.
 MAX_EXCESS = 4.0
 
 
@@ -84,13 +84,13 @@ def _check_size(pair: Pair, name: str, precision: Precision | None, only_trusted
         compare_answer(estimate, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
     require(estimate.marginals_error_bound is not None, "a stochastic method reports marginals without standard errors")
-    if not np.any(estimate.marginals_error_bound):  # no chance is claimed to be in it
+    if not np.any(estimate.marginals_error_bound):  # the method reports no error, as if exact
         compare_answer(estimate, exact.log_z, exact.marginals, FLOOR[precision], coupled=True, chains=chains)
         return
     size = exact.marginals.size
     kind = "variables" if size == exact.model.num_variables else "variables' states"
     still = np.flatnonzero(np.isinf(np.asarray(estimate.r_hat, np.float64)))
-    if still.size:  # of weighed states it may be infinite though chains move
+    if still.size:  # for weighted draws it may be infinite although chains move
         alone = np.stack([at.estimate(batches, slice(c, c + 1)).marginals for c in range(chains)])
         still = still[np.isin(alone[:, still], (0, 1)).all(axis=0)]
     require(not still.size, f"of {size} {kind}, {_format_ranges(still)} stand still in every chain")
@@ -106,14 +106,14 @@ def _check_size(pair: Pair, name: str, precision: Precision | None, only_trusted
         f"of {size} {kind}, marginals {_format_ranges(wrong)} are wrong, by up to "
         f"{np.abs(error[wrong]).max(initial=0):.2g}, though small models' are right",
     )
-    if estimate.doubted("log Z") and error.size == WHOLE_VARIABLES:  # what comes before burn-in, and looks, may tell
+    if estimate.doubted("log Z") and error.size == WHOLE_VARIABLES:  # log Z may need burn-in and looks
         estimate = at.estimate_whole_run(chains, SEED)
     if not estimate.doubted("log Z"):
         compare_log_z(estimate, exact.log_z, FLOOR[precision], limits.normal_limit(1), coupled=True)
     square = float(np.mean((error / np.maximum(claimed, FLOOR[precision])) ** 2))
-    doubted = estimate.doubted("marginals")  # such errors may be of any size above
+    doubted = estimate.doubted("marginals")  # with a warning, errors are not checked from above
     low, high = _mean_square_limits(error.size, doubted)
-    if not low <= square <= high:  # what single chains show is asked only here: estimates of large models take long
+    if not low <= square <= high:  # single chains are estimated only here, since estimates of large models take long
         means = np.stack([at.estimate(batches, slice(c, c + 1)).marginals for c in range(chains)])
         low, high = _mean_square_limits(effective_dimension(means), doubted)
     require_mean_square(f"over {error.size} variables", square, low, high)
@@ -272,7 +272,7 @@ def _require_different_chains(at: Trial, count: int) -> None:
         return
     ways = paths[..., moving].reshape(-1, moving.size)
     twins = [f"{moving[a]} and {moving[b]}" for a, b in _equal_columns(ways)]
-    alike = (ways == ways[:, :1]).all()  # what is averaged over chains
+    alike = (ways == ways[:, :1]).all()  # averages over chains
     message = f"of {count} chains from one start, {', '.join(twins[:6])} take the same way: they share random numbers"
     require(alike or not twins, message)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spinbench.api import Array
 
 STEPS = [3, 1, 4]
-# Of sums in another order, in either precision; another draw differs by a state.
+# Rounding of sums in another order, in either precision; different draws differ by a state.
 ROUNDING = 1e-5
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
 
@@ -61,7 +61,7 @@ def check_hidden_state(pair: Pair) -> None:
     try:
         copied = copy.deepcopy(original)
     except TypeError:
-        # States need not be such that they can be copied.
+        # States need not support copying.
         return
     advance_batches(at.engine, original, STEPS)
     require(
@@ -202,7 +202,7 @@ def tree_arrays(tree: object, to_host: Callable[[Array], np.ndarray] = np.asarra
     elif isinstance(tree, float | np.ndarray | np.generic):
         yield np.asarray(tree)
     elif str(getattr(tree, "dtype", "")).startswith("key<"):
-        # JAX's keys are no numbers.
+        # JAX keys do not convert to numbers.
         return
     elif hasattr(tree, "__array__"):
         yield to_host(tree)

@@ -22,10 +22,10 @@ from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import BURN_IN, FEW_CHAINS, SEED, Batches, Trial, advance_batches, run_burn_in
 
-# Chains of which a kernel's arrays may be handed over as they lie.
+# Number of chains at which a kernel's arrays may be passed on without a copy.
 FEW = 5
 StoredStates = npt.NDArray[np.integer]
-# Of burn-in: a model on which chains take some four steps to leave their start.
+# Model for burn-in, on which chains take some four steps to leave their initial state.
 SLOW = "slow pair"
 STEPS = 128
 CHAINS = 256

@@ -17,18 +17,19 @@ from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, advance_batches
 
-# Chains whose course is followed.
+# Chains that are observed.
 LANES = 17
-# Steps that are followed, and those of a batch: what comes back after 4n of up to 3 in 4 steps is seen.
+# Steps that are observed, and steps of a batch. Repetitions of random numbers after 4n steps are noticed if they affect
+# up to 3 in 4 steps.
 STEPS, EACH = 2048, 4
-# Correlation with what was so many steps before, from which it is no chance.
+# Largest correlation with earlier steps that may be chance.
 MAX_RECURRENCE = 0.25
-# Model of pairs that know nothing of each other.
+# A model of independent pairs.
 UNCOUPLED_MODEL = "111 pairs"
 LOOKS = 32
-# Chains by whose means rows are told apart.
+# Chains whose means identify rows.
 ROW_CHAINS = 9
-# Means of a row and marginals that are the same.
+# Largest difference between a row's mean and its marginal.
 MAX_DIFFERENCE = 1e-5
 
 
@@ -98,7 +99,7 @@ def check_period(pair: Pair) -> None:
     last = EACH * (int(np.flatnonzero(moved[:, still].any(axis=1)).max(initial=0)) + 2)
     require(not still.size, f"of {LANES} chains, {still.tolist()} stand still after {last} steps, about")
     back = _autocorrelation_rises(x - x.mean(axis=0))
-    # It comes back again and again: the first lag counts.
+    # A periodic stream rises at every multiple: the first lag counts.
     lag = int(np.argmax(back >= 0.8 * back.max()))
     require(
         back[lag] < MAX_RECURRENCE,
@@ -148,7 +149,7 @@ def _order_rows_by_variable(rows: FloatArray, means: FloatArray) -> FloatArray |
     if len(row_means) != len(means):
         return None
     far = np.abs(row_means[None, :, :] - means[:, None, :]).max(axis=-1)
-    # Two rows may have the same means.
+    # Different rows may have equal means.
     if (far.diagonal() < MAX_DIFFERENCE).all():
         return rows
     if (far.min(axis=1) < MAX_DIFFERENCE).all():

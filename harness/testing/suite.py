@@ -30,7 +30,7 @@ from spinbench.testing.diagnostics import MAX_REPLICAS
 from spinbench.testing.laws.cases import three_state_model
 from spinbench.testing.pair import CHAINS, Pair
 
-# What tells most, in this order, where there is not the time for all.
+# The checks that find most errors, in this order, if time is short.
 FIRST = (
     *("kernel", "plan", "accuracy, dense", "accuracy, one to nine states", "accuracy, zeros"),
     *("accuracy, a state of no weight", "accuracy, 101 variables", "17 chains", "determinism", "hidden state"),

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     pass
 
 BURN_IN = 64
-# On large models; prime, so that it fills no vectors. Checks that share it compile once.
+# Chains on large models: a prime, so that they fill no vectors; checks that share it also share compiled code.
 FEW_CHAINS = 67
 SEED = 20120
 WATCHED_SEED = 3
-# Sweeps.
+# Sweeps per step above which a step counts as long.
 LONG_STEP = 100
 Batches = list[tuple[int, dict[str, np.ndarray]]]
 

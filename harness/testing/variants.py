@@ -22,14 +22,14 @@ from spinbench.testing.pair import Pair
 from spinbench.testing.trial import SEED, record_settings_read, step_count
 
 CHAINS = 512
-# Numbers at which loops are empty or have one turn, tables one row and shares are all or nothing.
+# Values at which loops are empty or have one iteration, tables have one row, and shares are 0 or 1.
 SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
 HALF: dict[type, tuple[float, ...]] = {float: (0.5,)}
-# Chains and a model that fill no vectors.
+# Chains and a model whose sizes fill no vectors.
 ODD_CHAINS, LARGE_MODEL = 17, "101 variables"
-# Chains and steps that tell whether a number counts.
+# Chains and steps that show whether a number has an effect.
 FEW_CHAINS, STEPS = 3, 4
-# The setting, and its value, with which built-in samplers report states, and so show their law, as they are.
+# Setting and value with which built-in samplers report states themselves, and thus their law.
 STATES = ("marginals", "empirical")
 
 
@@ -247,7 +247,7 @@ def check_answers_with_setting(pair: Pair, name: str, value: object) -> None:
     if other.sampler:
         with suppress(SkipTest):
             streams.check_keys_used_once(other)
-    # What runs on one backend alone may be known only as late as here.
+    # A plugin may refuse a value only when it runs on a backend.
     try:
         answers.check_accuracy(other, "dense", other.precision)
         if _checks_each_setting(pair):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from spinbench.api import Array
 from spinbench.api.types import Namespace
 
-# Of the standard: https://data-apis.org/array-api/2024.12/
+# Version of the standard: https://data-apis.org/array-api/2024.12/
 VERSION = "2024.12"
 
 Call = Callable[[Namespace, Array, Array], Array]
@@ -99,7 +99,7 @@ OPERATIONS: dict[str, Call] = {
     "zeros": lambda xp, x, y: xp.zeros((2, 3), dtype=x.dtype),
 }
 
-# Other ways to call them that generic programs use.
+# Further call forms that generic programs use.
 FORMS: dict[str, Call] = {
     "argmax (of a vector)": lambda xp, x, y: xp.argmax(x[0, :]),
     "max (several axes, kept)": lambda xp, x, y: xp.max(x, axis=(0, 1), keepdims=True),
@@ -125,7 +125,7 @@ FORMS: dict[str, Call] = {
     "round (halves)": lambda xp, x, y: xp.round(xp.floor(4 * x) + 0.5),
 }
 
-# Of arrays that a kernel of fixed size would not reach the end of.
+# Wide arrays, whose end a kernel of fixed size would not reach.
 WIDE: dict[str, Call] = {
     "matmul": lambda xp, x, y: xp.matmul(x, xp.matrix_transpose(y)),
     "matmul (of columns)": lambda xp, x, y: xp.matmul(xp.matrix_transpose(y), x),

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 PRECISIONS: dict[str, Precision] = {"f32": "float32", "f64": "float64"}
 
-# Steps of loops.
+# Step counts of loops.
 COUNTS = (0, 1, 5, 200, 5000)
-# Of NumPy's dtypes.
+# Names of NumPy's dtype kinds.
 KINDS = {"b": "bool", "i": "an integer", "f": "a float"}
 
 
@@ -78,7 +78,7 @@ def check_namespace(backend: Backend) -> None:
             require(value.dtype.kind == kind, f"{named} gives {value.dtype}; {KINDS[kind]} is expected")
             if expected.dtype == precision:
                 require(value.dtype == precision, f"{named} of {precision} gives {value.dtype}")
-            atol = rtol * max(1.0, float(np.abs(expected).max()))  # sums cancel
+            atol = rtol * max(1.0, float(np.abs(expected).max()))  # sums may cancel
             off = ~np.isclose(value, expected, rtol=rtol, atol=atol if table is WIDE else rtol)
             difference = f"{np.ravel(value)[np.ravel(off)][:3]}…; {np.ravel(expected)[np.ravel(off)][:3]}… is expected"
             require(not off.any(), f"{named} gives {difference}")
@@ -95,7 +95,7 @@ def _evaluate_operations(
             try:
                 values[operation] = call(backend.xp, x, y)
             except Exception as error:
-                # Any framework's own error.
+                # Frameworks raise errors of their own.
                 failed.append(f"{operation} raises {type(error).__name__}: {str(error).splitlines()[0]}")
         return values
 

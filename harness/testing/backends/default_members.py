@@ -22,7 +22,7 @@ from spinbench.testing.check import BACKEND_CHECKS, CheckError, require, require
 if TYPE_CHECKING:
     from spinbench.api.types import Index
 
-# Of a sum; the rounding of a plain one shows.
+# Number of terms of a sum in which the rounding of plain summation shows.
 TERMS = 4000
 CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
 
@@ -224,7 +224,7 @@ def check_declaration(name: str) -> None:
         f"registry.backend_class({name!r}); print([m for m in {frameworks!r} if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    # -P, since a folder here that is named as the module is not the module.
+    # -P: a folder here with the module's name must not be imported in its place.
     command = [sys.executable, "-P", "-c", code]
     process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     require(process.returncode == 0, f"importing it in a fresh process fails: {process.stderr[-300:]}")
@@ -249,9 +249,9 @@ def check_construction(name: str) -> None:
         return
     try:
         instance = cls(precision=first_precision, device="gpu")
-    except UnsupportedError:  # there is none here
+    except UnsupportedError:  # this machine has no GPU
         return
-    except Exception as error:  # a framework's own
+    except Exception as error:  # frameworks raise errors of their own
         wrong = f"device=gpu, which is in provides, raises {type(error).__name__}: {error}"
         raise CheckError(f"{wrong}; where there is none, an UnsupportedError is needed") from error
     require(instance.device == "gpu", f"device=gpu became {instance.device}")

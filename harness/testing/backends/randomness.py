@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
     from spinbench.api.types import Index
 
-# So many that a standard error of a mean of uniform numbers is 0.0014.
+# Number of draws: the standard error of a mean of uniform numbers is 0.0014.
 DRAWS = 40_000
-# Around powers of two, where 32-bit words and floats would cut a seed.
+# Seeds around powers of two, at which 32-bit words and floats would truncate.
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 2**31 + 1, 2**32 - 1, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
-# Indices with which a key is folded, one after another.
+# Indices that are folded into a key, one after another.
 PATHS = ((), (0,), (1,), (2,), (12,), (2**31 - 1,), (0, 0), (0, 1), (1, 0), (1, 2), (2, 1))
-# Indices of a run's steps, which must not be taken for others by their lowest bits.
+# Step indices that differ only in high bits: their keys must differ.
 STEPS = np.concatenate([np.arange(300), 2 ** np.arange(9, 31) + 12])
-# Indices of the second of two folds.
+# Index of the second of two folds.
 INNER = 1100
-# Without axes, without numbers, and of one to three axes.
+# A scalar shape, an empty one, and shapes of one to three axes.
 SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
-# Keys that give one number each.
+# Number of keys that give one number each.
 KEYS = 2000
-# Probability of an end of which 2^20 draws hold some but for a chance of `limits.FALSE_ALARM_RATE` at most.
+# Probability of a tail that 2^20 draws miss with probability `limits.FALSE_ALARM_RATE`.
 TAIL = 1.15e-5
-# E[x^k], k = 1 … 4.
+# Moments E[x^k], k = 1 … 4.
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
-# E[x^2k].
+# Moments E[x^2k], k = 1 … 4.
 SQUARES = {"uniform": (1 / 3, 1 / 5, 1 / 7, 1 / 9), "normal": (1.0, 3.0, 15.0, 105.0)}
 
 
@@ -128,16 +128,16 @@ def check_distribution(backend: Backend, distribution: str) -> None:
         require(values.shape == shape, f"shape {shape} was asked for, {values.shape} came")
         require(values.dtype == precision, f"{distribution} gives {values.dtype}; {precision} is needed")
     _check_moments_and_distance(distribution, results["draws"], f"{DRAWS} draws of one key")
-    # consecutive indices must be as good as consecutive draws
+    # numbers of consecutive indices must be as good as consecutive numbers of one key
     _check_moments_and_distance(distribution, results["one a key"], f"one draw of {KEYS} keys")
     many = results["many"]
     require(np.isfinite(many).all(), "of 2^20 draws some are not finite")
     if distribution == "uniform":
         require(many.min() >= 0 and many.max() < 1, f"2^20 draws lie in [{many.min()}, {many.max()}], not in [0, 1)")
-        # 2^20 possible values would leave 8 duplicates among 4096 draws
+        # with only 2^20 possible values 8 duplicates are expected among 4096 draws
         distinct = len(np.unique(many[:4096]))
         require(distinct > 4075, f"4096 draws have {distinct} distinct values; numbers of at least 20 bits are needed")
-    # of 2^20 possible values chance takes 63 %; float32 has 2^23 and more
+    # with 2^20 possible values 63 % are expected to be distinct; float32 has 2^23 values and more
     share = len(np.unique(many)) / many.size
     require(share > 0.6, f"of 2^20 draws {share:.1%} have values of their own; the numbers begin anew")
     _check_moments_and_distance(distribution, many, "2^20 draws of one key")
@@ -171,7 +171,7 @@ def check_independence(backend: Backend) -> None:
     z = {}
     for label, (a, b) in pairs.items():
         z[label] = (a * b).sum() / np.sqrt(a.size)
-        # x² - 1 of a normal number has the variance 2.
+        # x² - 1 of a standard normal x has variance 2.
         z[f"squares of {label}"] = ((a**2 - 1) * (b**2 - 1)).sum() / (2 * np.sqrt(a.size))
     limit = limits.normal_limit(len(z))
     for label, value in z.items():

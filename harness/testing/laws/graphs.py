@@ -8,7 +8,7 @@ from spinbench.models import FactorGraph
 from spinbench.testing.laws.cases import FloatArray, SolvedModel, enumerate_law
 
 Tables = list[tuple[tuple[int, ...], FloatArray]]
-# States of a ring's variables.
+# Numbers of states of a ring's variables.
 RING = (3, 5, 7, 8)
 
 

@@ -23,11 +23,11 @@ from spinbench.testing.laws.cases import (
     three_state_model,
 )
 
-# Variables of a very large model that are in random order.
+# Variables of a very large model are in random order within windows of this size.
 WINDOW = 4000
-# Couplings of a variable with n neighbours, times √n.
+# Coupling of a variable with n neighbours, times √n.
 HUB_COUPLING = 3.5
-# Rungs and leaves that make numbers of variables, and neighbours of one, which fill vectors or just do not.
+# Numbers of rungs and leaves for which variables, and one variable's neighbours, exactly fill vectors or just miss it.
 ODD = {
     f"{rungs} rungs, {leaves} leaves": (rungs, leaves)
     for rungs, leaves in (
@@ -36,7 +36,7 @@ ODD = {
     )
 }
 SETTLED = "ring, the last settled early"
-# States of a rung.
+# States of a rung's two variables.
 SIDE = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 

@@ -14,13 +14,14 @@ import numpy.typing as npt
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.testing.laws.cases import FloatArray, indicators
 
-# States that are summed over again and again.
+# Largest number of states, which are summed over repeatedly.
 MAX_STATES = 2**14
-# Share of the distance from the right marginals that those of a cause may be off; of one whose number is fitted.
+# Largest distance of a suspected law's marginals, relative to that of the right law; the same for a suspected law with
+# a fitted parameter.
 MAX_SHARE, MAX_FITTED_SHARE = 0.25, 0.1
-# Inverse temperatures that are tried, but for 1.
+# Inverse temperatures that are tried besides 1.
 BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
-# Factors, and what is said of one term and of several that have them.
+# (factor on a term, what is said of one such term, of several).
 FACTORS = (
     (0.0, "does not count", "do not count"),
     (0.5, "counts half", "count half"),
