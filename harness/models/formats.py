@@ -11,7 +11,8 @@ from pathlib import Path
 from spinbench.errors import BrokenPluginError, ModelError, SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files.format import Format, ModelFile, strip_gzip_suffix
+from spinbench.models.files.format import Format, ModelFile, strip_packed_suffix
+from spinbench.models.files.packed import PACKERS
 from spinbench.models.files.text import read_head
 from spinbench.models.pairwise import PairwiseModel
 
@@ -53,7 +54,7 @@ def suffixes(*, writable: bool = False) -> list[str]:
 
 def formats_by_name(file_name: str) -> list[Format]:
     """Those of which a file of this name may be."""
-    plain = strip_gzip_suffix(file_name).lower()
+    plain = strip_packed_suffix(file_name).lower()
     return [each for each in working_formats().values() if plain.endswith(each.suffixes)]
 
 
@@ -190,7 +191,7 @@ def _class_path(file_format: Format) -> str:
 
 def _best_matches(path: Path, candidates: list[Format]) -> list[Format]:
     """Those of the longest suffix that a file's name ends with; of these spinbench's own, if there are such."""
-    plain = strip_gzip_suffix(path.name).lower()
+    plain = strip_packed_suffix(path.name).lower()
 
     def rank(each: Format) -> tuple[int, bool]:
         return max((len(suffix) for suffix in each.suffixes if plain.endswith(suffix)), default=0), _is_builtin(each)
@@ -214,7 +215,7 @@ def _unique_match(path: Path, candidates: list[Format], failures: Sequence[str] 
     reasons = "".join(f"; {reason}" for reason in (*load_errors().values(), *failures))
     raise ModelError(
         f"{path}: neither name nor content is that of a known format; files that end in {', '.join(suffixes())} are "
-        f"read as models, gzipped ones, too{reasons}"
+        f"read as models, packed ones (.gz, .bz2, .xz), too{reasons}"
     )
 
 
@@ -240,7 +241,7 @@ def _describe_malformation(plugin: object) -> str:
 
 
 def _is_valid_suffix(text: object) -> bool:
-    return isinstance(text, str) and text.startswith(".") and len(text) > 1 and text == text.lower() and text != ".gz"
+    return isinstance(text, str) and text[:1] == "." != text and text == text.lower() and text not in PACKERS
 
 
 @contextmanager

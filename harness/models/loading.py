@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +19,8 @@ from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files import bqm, evid, pgmpy
-from spinbench.models.files.format import Format, ModelFile, strip_gzip_suffix
+from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.packed import PACKERS
 from spinbench.models.files.text import read_bytes, read_text
 from spinbench.models.pairwise import PairwiseModel
 
@@ -53,7 +53,8 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a file of the format that its suffix names, gzipped if `.gz` follows; it appears whole or not at all.
+    """Write a file of the format that its suffix names, packed if `.gz`, `.bz2` or `.xz` follows; it appears whole or
+    not at all.
 
     Raises:
         ModelError: another suffix, a model that the format cannot hold, or a file that cannot be written.
@@ -61,8 +62,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     data = formats.serialise_model(formats.format_for_writing(target), model)
-    if strip_gzip_suffix(target.name) != target.name:
-        data = gzip.compress(data, mtime=0)
+    if (pack := PACKERS.get(target.suffix.lower())) is not None:
+        data = pack(data)
     try:
         atomic.write_bytes(target, data)
     except OSError as error:

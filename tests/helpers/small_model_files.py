@@ -26,6 +26,20 @@ GOOD = {
     "ergo": b"3\n2 2 3\n0\n1 0\n1 1\n"
     b"/* Probabilities */\n2 .4 .6\n4 .1 .9 .9 .1\n6 .2 .3 .5 .8 0 .2\n/* Names */ X Y Z\n",
     "cnf": b"c t wmc\np cnf 4 3\n1 -2 0\nc p weight 1 0.3 0\nc p weight -2 1/3 0\n3 4 -1 0\n-4 2 0\n",
+    "xmlbif": b'<?xml version="1.0"?>\n<!DOCTYPE BIF [ <!ELEMENT BIF ( NETWORK )*> ]>\n'
+    b'<BIF VERSION="0.3"><NETWORK><NAME>x</NAME><VARIABLE TYPE="nature"><NAME>a</NAME><OUTCOME>y</OUTCOME>'
+    b"<OUTCOME>n</OUTCOME></VARIABLE>\n<VARIABLE><NAME>b</NAME><OUTCOME>0</OUTCOME><OUTCOME>1</OUTCOME></VARIABLE>\n"
+    b"<DEFINITION><FOR>b</FOR><GIVEN>a</GIVEN><TABLE>.5 .5 <!-- n -->\n1 0</TABLE></DEFINITION>"
+    b"<DEFINITION><FOR>a</FOR><TABLE>0.1 0.9</TABLE></DEFINITION></NETWORK></BIF>\n",
+    "xdsl": b'<?xml version="1.0" encoding="UTF-8"?>\n<smile version="1.0" id="x">\n<nodes><cpt id="a"><state id="y" />'
+    b'<state id="n" /><probabilities>0.1 0.9</probabilities></cpt>\n<deterministic id="b"><state id="s" />'
+    b'<state id="t" /><parents>a</parents><resultingstates>t s</resultingstates></deterministic></nodes>\n'
+    b"<extensions /></smile>\n",
+    "hugin": b'net { node_size = (80 40); }\n% x\nnode a { states = ("y" "n n"); }\n'
+    b'discrete node b { label = "b"; states = ("0" "1"); }\n'
+    b"potential (a) { data = (0.1 0.9); }\npotential (b | a) { data = ((.5 .5) % n\n(1 0)); }\n",
+    "qubo": b"c x\np qubo 0 3 2 2\n0 0 -1.5\n2 2 .5\n0 1 2\n1 2 -1e-1\n",
+    "coo": b"# vartype=SPIN\n0 0 1.0\n0 5 -.5\n5 7 2\n",
     "wcnf": b"c x\nh -4 2 1 0\n3 -3 1 0\n0.5 4 0\n7 2 -1 0\n2 -2 -4 3 0\n",
 }
 WORDS = [
@@ -58,4 +72,8 @@ WORDS += [
     b"property",
     b"/* Names */",
     b"default",
+    b"</NAME>",
+    b"<!ENTITY x 'y'>",
+    b"potential",
+    b"p qubo 0 3 2 2\n",
 ]

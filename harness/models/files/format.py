@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files.packed import PACKERS
 from spinbench.models.files.text import MAX_TEXT_BYTES, check_text
 from spinbench.models.pairwise import PairwiseModel
 
@@ -63,8 +64,8 @@ class ModelFile:
 
     @property
     def stem(self) -> str:
-        """The name without `.gz` and the suffix before it, which becomes the model's."""
-        return PurePath(strip_gzip_suffix(self.name)).stem
+        """The name without `.gz` or the like and the suffix before it, which becomes the model's."""
+        return PurePath(strip_packed_suffix(self.name)).stem
 
     def text(self) -> bytes:
         """The data, found to be UTF-8 text, without a byte order mark.
@@ -75,16 +76,16 @@ class ModelFile:
         return check_text(self.data, self.name)
 
 
-def strip_gzip_suffix(name: str) -> str:
-    """The name that a file has without gzip."""
-    return name[:-3] if name.lower().endswith(".gz") else name
+def strip_packed_suffix(name: str) -> str:
+    """The name that a file has unpacked."""
+    return str(PurePath(name).with_suffix("")) if PurePath(name).suffix.lower() in PACKERS else name
 
 
 class Format(ABC):
     """A file format. Files are untrusted: they are parsed, never executed or unpickled.
 
     A reader takes memory and time in proportion to the file, whatever counts and sizes the file claims, and says what
-    is wrong in a `ModelError` of one sentence with the file's name, line and token. `.gz` is unpacked before.
+    is wrong in a `ModelError` of one sentence with the file's name, line and token. Packed files are unpacked before.
     """
 
     suffixes: ClassVar[tuple[str, ...]]

@@ -5,22 +5,19 @@ Files are untrusted: their size is checked before they are read, and counts they
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 import stat
-import zlib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.files import numbers
+from spinbench.models.files import numbers, packed
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,11 +35,10 @@ _TINY = {e: re.compile(e + rb"-0*[1-9]\d\d") for e in (b"e", b"E")}
 _NOT_ZERO = re.compile(rb"[+-]?[0.]*[1-9]")
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """The file's bytes; of a gzipped file, those that were packed.
+    """The file's bytes; of a packed file, those that were packed.
 
     Raises:
         ModelError: it cannot be read, is empty, or is longer than `limit` bytes, or would be if it were unpacked.
@@ -105,16 +101,13 @@ def _read_at_least(path: Path, num_bytes: int) -> bytes:
         raise ModelError(f"{path}: this is a pipe or a device; a file is needed, which can be read twice")
     try:
         with path.open("rb") as file:
-            if file.peek(2)[:2] == _GZIP:
-                with gzip.GzipFile(fileobj=file) as unpacked:
-                    return _read_chunks(unpacked, num_bytes)
-            return _read_chunks(file, num_bytes)
+            return _read_chunks(packed.open_unpacked(file), num_bytes)
     except IsADirectoryError:
         raise ModelError(f"{path}: this is a folder; a model file is needed") from None
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise ModelError(f"{path}: the file is not a whole gzip archive") from None
+    except packed.DAMAGED:
+        raise ModelError(f"{path}: the file is not a whole archive of gzip, bzip2 or xz") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: the file cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
@@ -128,7 +121,7 @@ def _is_stream(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _read_chunks(file: BinaryIO | gzip.GzipFile, num_bytes: int) -> bytes:
+def _read_chunks(file: packed.Readable, num_bytes: int) -> bytes:
     # In chunks: read(n) allocates n bytes before it knows how many there are.
     chunks, length = [], 0
     while length < num_bytes and (chunk := file.read(2**20)):

@@ -15,7 +15,8 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.cells import escape_cell, escape_unprintable
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
-from spinbench.models.files.format import strip_gzip_suffix
+from spinbench.models.files.format import strip_packed_suffix
+from spinbench.models.files.packed import PACKERS
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, poll_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row
 from spinbench.reporting.commands.model_io import check_outputs
@@ -113,8 +114,8 @@ def _find_models(folder: Path) -> Iterator[ModelFiles]:
     for path in paths:
         evidence_paths = (
             path.with_name(f"{name}.evid{suffix}")
-            for name in (path.name, strip_gzip_suffix(path.name))
-            for suffix in ("", ".gz")
+            for name in (path.name, strip_packed_suffix(path.name))
+            for suffix in ("", *PACKERS)
         )
         evidence = next(filter(_is_file_or_broken_link, evidence_paths), None)
         yield ModelFiles(path, evidence, _content_digest(path, evidence))
@@ -210,7 +211,7 @@ _SOLVER_COLUMNS = ("solver", "width", "entries", "memory_gib", "slices", "cached
 
 def _strip_model_name(message: str, model: ModelFiles) -> str:
     """A sentence without the model's name before it, which stands in a column of its own."""
-    for name in (str(model.path), model.name, Path(strip_gzip_suffix(model.name)).stem):
+    for name in (str(model.path), model.name, Path(strip_packed_suffix(model.name)).stem):
         message = message.removeprefix(f"{name}: ")
     return " ".join(message.split())
 

@@ -267,10 +267,10 @@ BAD = {
         ("3 0\n", "m.wcnf: no clause names a variable"),
     ],
     "m.uai.gz": [
-        (b"\x1f\x8b", "is not a whole gzip archive"),
-        (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "is not a whole gzip archive"),
-        (gzip.compress(UAI.encode())[:-9], "is not a whole gzip archive"),
-        (gzip.compress(UAI.encode()) + b"junk", "is not a whole gzip archive"),
+        (b"\x1f\x8b", "is not a whole archive of gzip, bzip2 or xz"),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "is not a whole archive of gzip, bzip2 or xz"),
+        (gzip.compress(UAI.encode())[:-9], "is not a whole archive of gzip, bzip2 or xz"),
+        (gzip.compress(UAI.encode()) + b"junk", "is not a whole archive of gzip, bzip2 or xz"),
         (gzip.compress(b""), "the file is empty"),
         (gzip.compress(b"\n \n"), "nothing but white space"),
         (gzip.compress(gzip.compress(UAI.encode())), "this is a binary file"),
@@ -278,9 +278,9 @@ BAD = {
     "m.xyz": [
         (
             "1 2 3",
-            "neither name nor content is that of a known format; files that end in .bif, .cnf, .erg, .fg, .json, .lg",
+            "neither name nor content is that of a known format; files that end in .bif, .bifxml, .cnf, .coo, .erg",
         ),
-        ("1 2 3", ".uai, .wcnf are read as models, gzipped ones, too"),
+        ("1 2 3", ".xml, .xmlbif are read as models, packed ones (.gz, .bz2, .xz), too"),
     ],
 }
 NO_TEXT = [
