@@ -23,7 +23,7 @@ COST_NAMES = ("width", "log2_entries", "memory_gib", "predicted_seconds", "slice
 
 @dataclass(frozen=True)
 class Exact(Method[Tables]):
-    """Elimination, whole or in slices, sums over counts, model counting, enumeration or a closed form.
+    """Exact log Z and marginals: elimination, sums over counts, model counting, enumeration or a closed form.
 
     Attributes:
         solver: one of `spinbench.reference.METHODS`; "auto" takes the cheapest that fits.

@@ -36,7 +36,7 @@ Proposal = Literal["uniform", "metropolised_gibbs"]
 
 @dataclass(frozen=True)
 class Metropolis(Method[GraphTables]):
-    """Settings.
+    """Single-site Metropolis sampling: a new state of one variable is proposed, then accepted or rejected.
 
     Attributes:
         proposal: see above.

@@ -49,7 +49,7 @@ UNREACHABLE_NATS = 100.0
 
 @dataclass(frozen=True)
 class Multicanonical(Method[Tables]):
-    """Settings.
+    """Multicanonical sampling: chains visit all values of D = log p* about equally often and are reweighted to p.
 
     Attributes:
         bins: between knots, 2 or more; 0: four for a unit of the pilot's barrier Λ, 4 to 64.

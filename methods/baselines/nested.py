@@ -59,7 +59,7 @@ MAX_PILOT_UPDATES = 25_000
 
 @dataclass(frozen=True)
 class NestedSampling(Method[Tables]):
-    """Settings.
+    """Nested sampling: populations climb a ladder of levels of D = log p*, which gives an unbiased estimate of Z.
 
     Attributes:
         points: P of a population; 0: as many as the pilot has levels, 8 to 64.

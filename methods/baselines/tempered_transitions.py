@@ -48,7 +48,7 @@ UNREACHABLE_NATS = 100.0
 
 @dataclass(frozen=True)
 class TemperedTransitions(Method[Tables]):
-    """Settings.
+    """Gibbs sweeps and tempered transitions, proposals that heat a state to β = 0 and cool it down again.
 
     Attributes:
         temperatures: T of a transition; 0: as many as the pilot's barrier asks for.

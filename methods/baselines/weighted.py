@@ -51,7 +51,7 @@ MAX_TRIES = 100
 
 @dataclass(frozen=True)
 class ProposalMethod(Method[Tables]):
-    """Settings of both.
+    """Common settings of importance and rejection sampling.
 
     Attributes:
         proposal: q: beliefs of pairs along a spanning forest, the mean field product, or the uniform law.
@@ -107,7 +107,7 @@ class Importance(ProposalMethod):
 
 @dataclass(frozen=True)
 class Rejection(ProposalMethod):
-    """Exact draws by rejection."""
+    """Exact independent draws by rejection sampling."""
 
     name: ClassVar[str] = "rejection"
     summary: ClassVar[str] = "exact draws by rejection from mean field, a tree of beliefs or the uniform law"

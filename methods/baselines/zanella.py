@@ -32,7 +32,7 @@ VARIABLES_PER_JUMP = 4
 
 @dataclass(frozen=True)
 class Zanella(Method[Tables]):
-    """It has no settings."""
+    """Locally balanced jumps of single variables (Zanella 2020); the method has no settings."""
 
     name: ClassVar[str] = "zanella"
     summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"

@@ -55,7 +55,7 @@ _UNREACHABLE_NATS = 50.0
 
 @dataclass(frozen=True)
 class Blocks(Method[Tables]):
-    """Settings.
+    """Gibbs sampling of blocks of variables of bounded width, each drawn exactly given the others.
 
     Attributes:
         size: entries of a table at most. Larger blocks mix better and cost more; no variable may have more states.

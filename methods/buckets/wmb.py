@@ -42,7 +42,7 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedMiniBuckets(Method[Tables]):
-    """Settings.
+    """Weighted mini-buckets: an upper bound on log Z, and independent draws whose weights it bounds.
 
     Burn-in tightens the bound; what follows are draws. Where nothing has to be split, the elimination is exact; with
     `ibound` 0 it is also tried over what hard zeros leave possible, which may be a small part of whole tables.

@@ -18,7 +18,9 @@ from spinbench.reference.sparse.tree import has_zeros
 
 @dataclass(frozen=True)
 class LowerMiniBuckets(Method[Tables]):
-    """Settings. A step is a pass over all mini-buckets; they grow as the bound settles, and the best bound counts.
+    """Mini-buckets with negative weights: a certified lower bound on log Z.
+
+    A step is a pass over all mini-buckets; they grow as the bound settles, and the best bound is reported.
 
     It begins with mini-buckets of 2^6 entries along each of several orders of elimination, and goes on with the best
     two, each time with four times as many entries. The bound says nothing of marginals.

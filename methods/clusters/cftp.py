@@ -72,7 +72,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class CouplingFromThePast(Method[Tables]):
-    """Settings.
+    """Exact draws of attractive models by coupling from the past (Propp and Wilson 1996).
 
     Attributes:
         marginals: of p(s_i = 1 | rest) at the draws, or of the draws themselves.

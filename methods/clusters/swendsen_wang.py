@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class SwendsenWang(Method[Tables]):
-    """Settings.
+    """Swendsen-Wang cluster sampling with fields, each move followed by Gibbs sweeps.
 
     Attributes:
         sweeps: Gibbs sweeps after each move of the clusters; 0 leaves glasses where they are.

@@ -27,7 +27,7 @@ DELTAS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 @dataclass(frozen=True)
 class Gauged(Method[GaugePlan]):
-    """Settings common to all.
+    """Common settings of the gauged methods.
 
     Attributes:
         labels: which states of the edges are called 0. "mode": those of a state of high probability, found by

@@ -76,7 +76,7 @@ MAX_RANDOM_VARIABLES = 2**22
 
 @dataclass(frozen=True)
 class Gibbs(Method[Tables | GraphTables]):
-    """Settings.
+    """Single-site Gibbs sampling (heat bath), with log Z from the sweep's own kernel or from stepping stones.
 
     Attributes:
         scan: "chromatic" (colour by colour), "raster" (variable 0, 1, …) or "random" (each update at a unit drawn

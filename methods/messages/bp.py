@@ -40,7 +40,7 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefPropagation(FixedPointMethod[Tables]):
-    """Settings.
+    """Loopy belief propagation (sum-product), exact on trees.
 
     The first chain starts from uniform messages (for pairwise models, uniform in the ±1 form, so that it does not
     matter which state is called 0). With more restarts the other chains start from messages that point to their start

@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPointMethod(Method[TablesT]):
-    """A method that iterates; it needs the statistic `converged`.
+    """A method that iterates towards a fixed point; its reductions include the statistic `converged`.
 
     Attributes:
         tolerance: the iteration ends when nothing changes by more.

@@ -44,7 +44,7 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanField(FixedPointMethod[Tables]):
-    """Coordinate ascent on the model's variables, from several starts; the best bound is reported, with its q.
+    """Naive mean field: coordinate ascent from several starts; the best lower bound is reported, with its q.
 
     The first chain starts from uniform q, the others lean towards their start states. On arrays, variables of one
     colour are updated together; compiled sweeps go through the variables in their order. Both never lower the bound.

@@ -58,7 +58,7 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeReweighted(FixedPointMethod[Tables]):
-    """Settings.
+    """Tree-reweighted sum-product: a convex upper bound on log Z.
 
     Edge probabilities start from forests that together hold all edges, equally weighted, and are optimised by
     conditional gradient: each round adds the spanning forest of the largest mutual information, with weight

@@ -49,7 +49,7 @@ MAX_UPDATES = 2**24
 
 @dataclass(frozen=True)
 class Annealed(Method[Tables]):
-    """Settings.
+    """Sequential Monte Carlo over annealed populations, with an unbiased estimate of Z.
 
     Attributes:
         particles: P of a population; 0: as many as the pilot's barrier asks for, 8 to 64. One is a run of annealed

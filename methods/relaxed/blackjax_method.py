@@ -42,7 +42,7 @@ class HasChains(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BlackJAXMethod(RelaxedMethod):
-    """Settings that all have: those of every sampler of the relaxation."""
+    """Common settings of BlackJAX's samplers: those of every sampler of the Gaussian relaxation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"arrays", "jax"})
     requires: ClassVar[tuple[str, ...]] = ("blackjax",)

@@ -36,7 +36,7 @@ class DrawState(NamedTuple):
 
 @dataclass(frozen=True)
 class GaussianBound(Method[GaussianFit]):
-    """Settings. The bound is found while planning; a step is a draw of each chain.
+    """A Gaussian upper bound on log Z, computed while planning, and independent draws of bounded weight.
 
     Attributes:
         delta: probability with which the probable bracket may miss log Z, half of it on each side.

@@ -28,7 +28,7 @@ BlackJAXForm = Literal["identity", "harmonium"]
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveStepMethod(BlackJAXMethod):
-    """Settings of both.
+    """Common settings of NUTS and MALA.
 
     Attributes:
         form: coordinates, as of `dhmc`: "identity": x = α; "harmonium": α = VΛ^½x, whose Gaussian part is standard.

@@ -18,7 +18,7 @@ from spinbench.methods.relaxed.tables import Factor, RelaxedTables, build_tables
 
 @dataclass(frozen=True, kw_only=True)
 class RelaxedMethod(Method[RelaxedTables]):
-    """Settings that all have.
+    """Common settings of the samplers of the Gaussian relaxation.
 
     Attributes:
         diagonal: "minshift", "dd", "sdp" (`relaxation.diagonal`), or N numbers.

@@ -65,7 +65,7 @@ MAX_RUNGS = 1024
 
 @dataclass(frozen=True)
 class ParallelTempering(Method[Tables]):
-    """Settings.
+    """Parallel tempering: replicas at inverse temperatures from 0 to 1 exchange their states.
 
     Attributes:
         rungs: of a ladder, 2 or more; 0: as many as the pilot finds that the model needs.
