@@ -1,4 +1,4 @@
-"""The door for plugins: all that third parties' methods, backends, kernels, models and formats import.
+"""The interface of plugins: everything that methods, backends, kernels, models and formats of others import.
 
     Method   what to compute: settings, `plan` on the host, a generic `Program`, and `estimate`.
     Program  pure functions over a backend's array namespace: init, step, observe (and warm, adapt for burn-in).

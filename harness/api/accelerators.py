@@ -1,4 +1,4 @@
-"""Members of backends that nobody has to write: each has a default in array operations, and may be overridden."""
+"""Optional members of backends: each has a default made of array operations, and may be overridden."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Operations = TypeVar("Operations")
 
 
 class Accelerators:
-    """What `Backend` inherits and generic programs call; override what your framework does faster.
+    """Array operations that generic programs call; a backend overrides those that its framework does faster.
 
-    Where an argument is given up, it may be overwritten, and the caller uses it no more.
+    An argument that is "given up" may be overwritten: the caller does not use it again.
     """
 
     xp: Namespace
@@ -44,12 +44,12 @@ class Accelerators:
         return total + scale * values
 
     def operations(self, kind: Callable[..., Operations]) -> Operations:
-        """An object of a class that computes with arrays, or of the backend's own class in its place; by default
+        """An instance of `kind`, a class of array operations, or of the backend's faster class for it; by default
         `kind(self)`."""
         return kind(self)
 
     def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
-        """(total + values, what rounding put into it): `excess` is what `total` has too much; both are given up.
+        """Compensated sum: (total + values, its rounding error); `excess` is the error of `total`; both are given up.
 
         Kahan, "Further remarks on reducing truncation errors", CACM 1965.
         """

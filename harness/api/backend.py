@@ -1,4 +1,4 @@
-"""Backends: where it is computed."""
+"""Backends: array frameworks that methods compute with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Carry = TypeVar("Carry")
 
 
 class Backend(Accelerators):
-    """A compute backend. Frameworks are imported in the constructor, never at module level.
+    """An array framework on a device. It is imported in the constructor, never at module level.
 
     Where arrays are offered, a constructor that sets `xp` and `real`, and `key`, `fold_in` and `uniform` are to be
     written. All else has a default in terms of `xp`.
@@ -75,11 +75,11 @@ class Backend(Accelerators):
         raise NotImplementedError
 
     def uniform(self, key: Key, shape: tuple[int, ...]) -> Array:
-        """[0, 1) of dtype `real`."""
+        """Uniform random numbers in [0, 1) of dtype `real`."""
         raise NotImplementedError
 
     def normal(self, key: Key, shape: tuple[int, ...]) -> Array:
-        """Standard normal of dtype `real`; by default by Box and Muller's method."""
+        """Standard normal random numbers of dtype `real`; by default by Box and Muller's method."""
         xp, u = self.xp, self.uniform(key, (2, *shape))
         return xp.sqrt(-2 * xp.log1p(-u[0, ...])) * xp.cos(2 * math.pi * u[1, ...])
 
@@ -91,7 +91,7 @@ class Backend(Accelerators):
         return self.xp.asarray(values, dtype=self.real, copy=True)
 
     def to_host(self, array: Array) -> np.ndarray:
-        """A NumPy array, once it is computed."""
+        """`array` as a NumPy array; waits until it is computed."""
         import numpy as np  # here and not above: the contracts import without an array library
 
         return np.asarray(array)
@@ -116,15 +116,15 @@ class Backend(Accelerators):
         raise UnsupportedError(f"backend {self.name} has no gradients")
 
     def fori_loop(self, lower: Index, upper: Index, body: Callable[[Index, Carry], Carry], carry: Carry) -> Carry:
-        """carry = body(i, carry) for i = lower … upper - 1; the limits may be traced integers. By default in Python,
-        where a run may end it by a deadline."""
+        """A loop carry = body(i, carry) over i = lower … upper - 1; the limits may be traced integers. The default is a
+        Python loop, which a deadline may end."""
         for i in range(int(lower), int(upper)):
             deadline.check()
             carry = body(i, carry)
         return carry
 
     def while_loop(self, condition: Callable[[Carry], Array], body: Callable[[Carry], Carry], carry: Carry) -> Carry:
-        """carry = body(carry) as long as condition(carry), an array of one flag, is true. By default in Python."""
+        """The loop carry = body(carry) while condition(carry), an array of one flag, is true; by default in Python."""
         while bool(condition(carry)):
             deadline.check()
             carry = body(carry)

@@ -1,4 +1,4 @@
-"""What is known of log Z with more than an estimate's certainty."""
+"""Bounds on log Z, by how certain they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CERTAIN: tuple[Grade, ...] = ("exact", "certified")
 
 @dataclass(frozen=True)
 class Bound:
-    """One side of a bracket on log Z.
+    """A lower or upper bound on log Z.
 
     Attributes:
         value: nats.
@@ -41,7 +41,7 @@ class Bound:
 
 
 def stated(value: float | None, kind: LogZKind, others: Iterable[Bound], by: str) -> tuple[Bound, ...]:
-    """All bounds of an answer: those that it names, and log Z itself where its kind says that it is one.
+    """All bounds of an answer: those that it names, and log Z itself if its kind is "lower", "upper" or "exact".
 
     Args:
         value, kind: of log Z.

@@ -1,5 +1,5 @@
-"""What chains saw before the run: on their way from independent draws, of probes, and in burn-in's windows; and what
-makes few numbers of what they see later."""
+"""What is recorded before a run: stepping stones from β = 0, probes, and the windows of burn-in; and a digest of looks
+during the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class Climb(NamedTuple):
-    """What chains saw on their way from independent draws to the model, whose log weights are multiplied by β.
+    """Slopes of log weights along the stepping stones p*^β, from independent draws at β = 0 to the model at β = 1.
 
     Attributes:
         betas: (K,) ascending, 0 first; the run itself is at 1.
@@ -28,12 +28,12 @@ class Climb(NamedTuple):
 
     @property
     def burn_in(self) -> int:
-        """Sweeps at each temperature that are left out, a quarter: chains come from the temperature before."""
+        """Burn-in sweeps at each temperature, a quarter of all: chains come from the temperature before."""
         return self.sweeps // 4
 
 
 class Probes(NamedTuple):
-    """What chains that were melted and cooled anew, before the run, report of a few steps.
+    """Means over a few steps of probes: chains that are restarted at β = 0 and cooled before the run.
 
     Attributes:
         means: (…, P) of a summed statistic, by probe.
@@ -49,7 +49,7 @@ class Probes(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """Where chains were on their way from their starts.
+    """Values of a statistic at the end of a window of burn-in, which show how far chains are from their initial states.
 
     Attributes:
         steps: of burn-in that were made.
@@ -61,7 +61,7 @@ class Arrival(NamedTuple):
 
 
 class LookDigest(Protocol):
-    """Makes few numbers of the looks of a run while it goes on, where what is seen takes much memory.
+    """Condenses the looks of a run while it goes on, if they would take too much memory.
 
     Attributes:
         min_looks: of a run that has so many samples.
@@ -71,5 +71,5 @@ class LookDigest(Protocol):
     def min_looks(self) -> int: ...
 
     def digest(self, looks: list[dict[str, FloatArray]]) -> LookDigest:
-        """Replace looks, oldest first, once they are enough; what does so with those to come."""
+        """Condense the looks so far (oldest first) in place, once there are enough; the digest of later looks."""
         ...

@@ -1,4 +1,4 @@
-"""Kernels: a native implementation of one pair; and what the driver sees of kernels and generic programs alike."""
+"""Kernels, native implementations of one (method, backend) pair; and engines, which the driver runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What the driver advances. A state handed to `warm`, `adapt` or `advance` is consumed: use the returned one.
+    """Chains of one run as the driver sees them, from a kernel or from a program bound to a backend.
+
+    A state handed to `warm`, `adapt` or `advance` is consumed: use the returned one.
 
     The random numbers of a step depend on the seed and the step's index alone, so that the way in which a run is
     cut into batches does not change its result.
@@ -27,23 +29,23 @@ class Engine(Protocol):
         ...
 
     def warm(self, state: State, steps: int) -> State:
-        """Burn-in steps."""
+        """Make burn-in steps."""
         ...
 
     def adapt(self, state: State, last: bool) -> State:
-        """End of a burn-in window."""
+        """Adapt settings at the end of a burn-in window."""
         ...
 
     def advance(self, state: State, steps: int) -> tuple[State, dict[str, np.ndarray]]:
-        """`steps` >= 1 samples and their statistics, combined by the method's reductions, on the host."""
+        """Make `steps` >= 1 samples; their statistics, combined by the method's reductions, on the host."""
         ...
 
     def look(self, state: State) -> dict[str, np.ndarray]:
-        """What the program's `look` sees, on the host; the state stays usable."""
+        """The statistics of the program's `look`, on the host; the state stays usable."""
         ...
 
     def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
-        """`sweeps` sweeps at each of the inverse temperatures `betas` (K,), one after the other.
+        """Make `sweeps` sweeps at each of the inverse temperatures `betas` (K,), one after the other.
 
         Returns:
             The state and (sweeps, K, C) slopes d log p*^β / dβ after each sweep, of no chains where there are none.
@@ -51,7 +53,7 @@ class Engine(Protocol):
         ...
 
     def slopes(self, state: State) -> dict[str, np.ndarray]:
-        """The slopes (C,) of the states as they are, as "slope"; a look that costs little."""
+        """{"slope": (C,)}: d log p*^β / dβ at the current states; a cheap look."""
         ...
 
     def states(self, state: State) -> np.ndarray | None:
@@ -74,7 +76,7 @@ class Kernel(ABC, Generic[TablesT, StateT]):
 
     @classmethod
     def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
-        """Why it does not run this, in one sentence of which the harness makes a note; empty: it does.
+        """Why the kernel does not run this model, in one sentence for `Result.notes`; empty if it does.
 
         Asked before it is constructed. What can be known only from the tables, the constructor may refuse with an
         `UnsupportedError`.
@@ -108,7 +110,7 @@ class Kernel(ABC, Generic[TablesT, StateT]):
         return {}
 
     def look_steps(self, state: StateT) -> int:
-        """About how many steps a look takes that `advance_and_look` makes; 0: it does not take these chains."""
+        """Approximate cost in steps of a look by `advance_and_look`; 0: it does not support these chains."""
         return 0
 
     def advance_and_look(

@@ -1,4 +1,4 @@
-"""Why what an entry point names is no plugin of its kind, in the words that complete "backend 'mine' …"."""
+"""Why an entry point's object is no plugin of its kind, as the end of a sentence "backend 'mine' …"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REQUIRED: dict[Kind, tuple[type, tuple[str, ...]]] = {
 
 
 def why(kind: Kind, plugin: object) -> str:
-    """Why what an entry point names cannot be used as this kind; empty if it can."""
+    """Why an entry point's object cannot be used as this kind of plugin; empty if it can."""
     if kind == "kernels":
         return kernel(plugin)
     base, attributes = _REQUIRED[kind]
@@ -58,7 +58,7 @@ def _wrong_backend(plugin: Any) -> str:
 
 
 def kernel(plugin: object) -> str:
-    """Why what an entry point names is no kernel; empty if it may be one."""
+    """Why an entry point's object is no kernel; empty if it may be one."""
     if not callable(plugin):
         return "is no class"
     lacking = [name for name in ("init", "advance") if isinstance(plugin, type) and not hasattr(plugin, name)]

@@ -1,4 +1,4 @@
-"""Methods: what is computed, as pure functions over any backend's arrays, and what is said of a model in the end."""
+"""Methods: inference algorithms as pure functions over any backend's arrays, and the estimates they end with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a method says about a model.
+    """A method's answer: marginals and log Z of a model, with their errors.
 
     Attributes:
         marginals: (N,) float64 p(s_i = 1) for binary models, else a list of (K_v,) arrays; None where the
@@ -88,11 +88,11 @@ class Estimate:
 
     @property
     def status(self) -> str:
-        """The verdict: "ok", or the doubts in a line."""
+        """The verdict: "ok", or the warnings in a line."""
         return ", ".join([*([] if self.converged else ["not converged"]), *self._doubts]) or "ok"
 
     def doubted(self, quantity: Literal["marginals", "log Z"]) -> bool:
-        """Whether a doubt names this quantity."""
+        """Whether a warning concerns this quantity."""
         return any(doubt.startswith(quantity) for doubt in self._doubts)
 
     @property
@@ -121,7 +121,7 @@ def _no_adaptation(tables: Tables, state: State, last: bool) -> State:
 
 @dataclass(frozen=True)
 class Program(Generic[TablesT, StateT]):
-    """Pure functions over a backend's arrays. All chains advance together; the chain axis is last.
+    """A method's algorithm in pure functions over a backend's arrays; all chains advance together, on the last axis.
 
     A `step` or `warm` with a parameter named `index` also gets the step's number, 1, 2, … from the start of
     burn-in, as a keyword: `step(key, tables, state, index=index)`.
@@ -221,18 +221,18 @@ class Method(ABC, Generic[TablesT]):
 
     @abstractmethod
     def plan(self, model: Model) -> TablesT:
-        """Work that depends on the model alone, on the host, timed apart.
+        """Tables for the steps: work that depends on the model only, on the host, timed separately.
 
         Raises:
             UnsupportedError: the method cannot treat this model; says why.
         """
 
     def planning_seconds(self, model: Model) -> float:
-        """About how long `plan` takes, where that may be long: of a budget in seconds it may take half as many."""
+        """Predicted seconds of `plan`, if it may be slow: it may take half of a budget in seconds."""
         return 0.0
 
     def step_updates(self, tables: TablesT) -> float:
-        """About how many variables a step of one chain draws, where these are many times as many as there are: a step
+        """Approximate number of variable draws in a step of one chain, if many times the number of variables: a step
         that takes longer than a budget in seconds is not begun."""
         return 0.0
 
@@ -241,14 +241,14 @@ class Method(ABC, Generic[TablesT]):
         raise NotImplementedError(f"{self.name} has no generic program")
 
     def batches(self, chains: int) -> int:
-        """Into how many batches a run of so many chains is cut at least, as far as its budget allows.
+        """Smallest number of batches of a run with this number of chains, as far as its budget allows.
 
         Matters where a statistic is reduced by "last", of which each batch gives one draw; 0: as the driver likes.
         """
         return 0
 
     def warm_up(self, tables: TablesT, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
-        """What comes before burn-in, in place of as much of it.
+        """Run preparations on the chains (probes, stepping stones), which replace as many steps of burn-in.
 
         Args:
             tables: of `plan`, on the host.
@@ -264,7 +264,7 @@ class Method(ABC, Generic[TablesT]):
         return state, 0
 
     def digest(self, model: Model, tables: TablesT, chains: int) -> LookDigest | None:
-        """What makes few numbers of a run's looks while it goes on; None: they are kept as they are."""
+        """A digest that condenses a run's looks while it goes on; None: all looks are stored."""
         return None
 
     def for_annealing(self) -> Method[TablesT]:
@@ -277,4 +277,4 @@ class Method(ABC, Generic[TablesT]):
 
     @abstractmethod
     def estimate(self, model: Model, tables: TablesT, trace: Trace) -> Estimate:
-        """From all statistics so far to marginals and log Z, on the host."""
+        """Estimate marginals and log Z from all statistics so far, on the host."""

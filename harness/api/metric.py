@@ -1,4 +1,4 @@
-"""Metrics: what a result is worth, as a number of which lower or higher values are better."""
+"""Metrics: numbers that rate a result, of which lower or higher values are better."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Measured(NamedTuple):
-    """A metric's number and its standard error, None where there is nothing random about it."""
+    """A metric's value and its standard error; None if it is not random."""
 
     value: float
     standard_error: float | None = None
 
 
 class Metric(ABC):
-    """A number for each result, recorded with every cell, shown in leaderboard and report, and tracked over commits.
+    """A number that rates a result; recorded with every cell, shown in leaderboard and report, tracked over commits.
 
     Its name is that of its entry point. The history and the gate compare logarithms, so that values must be positive
     there; those of which higher ones are better are tracked as their reciprocals.
@@ -47,7 +47,7 @@ class Metric(ABC):
 
     @abstractmethod
     def measure(self, model: Model, result: Result, reference: Result | None) -> Measured | str:
-        """The number, or in a sentence why there is none.
+        """The metric's value for a result, or in a sentence why there is none.
 
         Args:
             model: as it was run.

@@ -1,5 +1,5 @@
-"""Batch means of a run, a few rows at a time; of many chains in fewer, longer batches, which tell as much, and of very
-many those of some."""
+"""Batch means of a run, read a few rows at a time. With many chains batches are merged, and with very many only some
+chains are read: standard errors hardly lose precision."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_CHAINS = TOLD // FEWEST
 
 
 class Means:
-    """Batch means (B, N, C) of a sum, of which `means[:, rows]` finds some rows: all take as much memory as the trace.
+    """Batch means (B, N, C) of a summed statistic, of which `means[:, rows]` computes some rows, to save memory.
 
     Neighbouring batches are pooled where as many as they were would tell no more; an odd rest at the end is left out.
     So are all but the first `MOST_CHAINS`.
@@ -41,7 +41,7 @@ class Means:
 
     @property
     def every(self) -> Every | None:
-        """What is known of all chains, and of batches as they were; None where these are the same."""
+        """Summaries of all chains and of the unmerged batches; None if no chain and no batch is left out or merged."""
         if (self._pooled, self.shape[-1]) == (1, self.chains):
             return None
         variance = self._variance()
@@ -60,7 +60,7 @@ class Means:
         return np.asarray(np.einsum("bnc,bnc->n", single, single) / max(len(single) * single.shape[-1] - 1, 1))
 
     def mean(self) -> FloatArray:
-        """(N,) over all steps and chains."""
+        """(N,) means over all steps and chains."""
         if self.shape[-1] < self.chains:
             return np.asarray(self._rows.sum(axis=0) / sum(self._counts))
         total = self._sums[0] + 0.0

@@ -98,8 +98,8 @@ class Trace:
 
     @property
     def enough(self) -> int:
-        """Batches that a run of so many chains should have, if its budget is counted in samples; no more than are kept,
-        as long batches take fewer calls."""
+        """Number of batches of a run whose budget is in samples; no more than are stored, since long batches take fewer
+        calls."""
         return max(min(self._most // 2, self._fit), self.aimed)
 
     @property
@@ -109,7 +109,7 @@ class Trace:
 
     @property
     def numbers(self) -> int:
-        """Of a batch; 0 before there is one."""
+        """How many numbers a batch holds; 0 before the first batch."""
         return sum(array.size for batch in self._batches[-1:] for array in batch.values())
 
     def add(self, batch: Mapping[str, npt.NDArray[np.generic]], count: int, *, joined: bool = False) -> None:
@@ -139,7 +139,7 @@ class Trace:
         self.samples = requested if self.counted_by is None else int(stored[self.counted_by].max())
 
     def limit(self, batches: int) -> None:
-        """Keep no more batches than so many from here on, but some, and those that the run should have."""
+        """Lower the number of batches that are stored from here on, but not below what the run needs."""
         self._capacity = min(self._capacity, max(batches, self.aimed, FEWEST_WANTED) // 2 * 2)
 
     def merge(self) -> None:
@@ -194,11 +194,11 @@ class Trace:
                 return stacked
 
     def means(self, name: str) -> Means:
-        """`series` of a sum (N, C), a few rows at a time, of no more batches than tell an error."""
+        """`series` of a summed (N, C) statistic, read a few rows at a time, in few batches that suffice for errors."""
         return Means([batch[name] for batch in self._batches], self.counts)
 
     def se(self, function: Callable[[Trace], npt.ArrayLike], groups: int = GROUPS) -> FloatArray:
-        """The standard error of any function of a trace, a ratio or a product of means, say: by the jackknife.
+        """The jackknife standard error of any function of a trace, such as a ratio or a product of means.
 
         The run is cut into groups of time, all chains together, and the function is evaluated without each of them in
         turn (Busing, Meijer and van der Leeden, "Delete-m jackknife for unequal m", Statistics and Computing 1999).
@@ -232,7 +232,7 @@ class Trace:
         return np.where(np.isfinite(error), error, np.inf)
 
     def looked(self, name: str) -> FloatArray:
-        """(L, C) of what was seen at L steps under a name.
+        """(L, C) values of a statistic of the looks, at L steps.
 
         Raises:
             InvalidResultError: what is looked at is not there under that name.
@@ -242,13 +242,13 @@ class Trace:
         return np.array([look[name] for look in self.looks], dtype=np.float64)
 
     def as_it_is(self) -> Trace:
-        """What it is by now, whatever is added to it later."""
+        """A snapshot of the trace, which later batches do not change."""
         snapshot = copy.copy(self)
         snapshot._batches, snapshot.counts, snapshot.looks = self._batches.copy(), self.counts.copy(), self.looks.copy()
         return snapshot
 
     def coarse(self) -> Trace:
-        """The same run in few batches, whose sums are as good for means; itself where it keeps draws."""
+        """The same run merged into few batches, which suffice for means; the trace itself if it stores draws."""
         if len(self._batches) < 2 * self._coarse or any(reduction != "sum" for reduction in self.reductions.values()):
             return self
         coarse, grouped = copy.copy(self), self._grouped(self._coarse)
@@ -289,7 +289,7 @@ class Trace:
 
 
 def check_reported(batch: Mapping[str, object], reductions: Mapping[str, Reduction]) -> None:
-    """What steps report, by name, has all that is reduced.
+    """Check that a batch has a statistic for each of the method's reductions.
 
     Raises:
         InvalidResultError: some of it is not there.
@@ -302,7 +302,7 @@ def check_reported(batch: Mapping[str, object], reductions: Mapping[str, Reducti
 
 
 def check_seen(seen: Mapping[str, object], *names: str) -> None:
-    """What an engine's `look` gave, by name, has what a method needs; a kernel's own may lack it.
+    """Check that an engine's look has the statistics that the method needs, which a kernel may lack.
 
     Raises:
         InvalidResultError: some of `names` are not there.

@@ -45,7 +45,7 @@ class Namespace(Protocol):
 
 
 def check_reductions(reductions: Mapping[str, str]) -> None:
-    """All are known: an unknown one would be computed as some other.
+    """Check that all reductions are known: an unknown one would be computed as another one.
 
     Raises:
         BrokenPluginError: one is not.
