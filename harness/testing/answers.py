@@ -267,7 +267,8 @@ def compare_answer(
     chains: int,
     law: Law | None = None,
 ) -> None:
-    """Within the errors that so many chains show, which are chance; `law` a small model, a cause is sought."""
+    """Compare marginals and log Z with exact ones, up to the chance errors of this number of chains; with `law`, the
+    error message names a likely cause."""
     limit = limits.student_limit(max(chains - 1, 1), marginals.size + 1)
     if estimate.marginals is not None:
         error = np.asarray(estimate.marginals) - marginals
@@ -288,7 +289,8 @@ def compare_answer(
 
 
 def compare_log_z(estimate: Estimate, log_z: float, floor: float, limit: float, *, coupled: bool) -> None:
-    """Within so many standard errors, or on the right side; estimators beside it may be twice as far."""
+    """Compare log Z with the exact one: within `limit` standard errors, or a bound on its side; other estimators may be
+    twice as far off."""
     for name, (value, error) in estimate.log_z_estimates.items():
         if 0 < error < np.inf:
             max_error, off = ESTIMATOR_SLACK * limit * error + floor * max(1.0, abs(log_z)), value - log_z

@@ -26,13 +26,15 @@ Value = TypeVar("Value")
 
 
 class CheckError(AssertionError):
-    """What a check found wrong, in one sentence."""
+    """A plugin fails a check; the message says why in one sentence."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Call it to run it. It returns nothing, raises `unittest.SkipTest` with the reason where it does not apply, and
-    raises anything else where the plugin is at fault (`CheckError` where the suite itself found it).
+    """A named test of a plugin; call it to run it.
+
+    The call returns nothing, raises `unittest.SkipTest` with the reason if the check does not apply, and raises
+    anything else if the plugin is at fault (`CheckError` if the suite itself finds the fault).
 
     Attributes:
         subject: "BACKEND" or "METHOD.BACKEND".
@@ -101,7 +103,7 @@ PAIR_CHECKS = CheckRegistry()
 
 @contextmanager
 def process_state_kept() -> Iterator[None]:
-    """What belongs to the whole process is in the end what it was before, for whatever runs next.
+    """A context that checks and restores state of the process: NumPy's generator and error handling, working folder.
 
     Raises:
         CheckError: it was changed inside.
@@ -127,7 +129,7 @@ def _process_state() -> dict[str, Any]:
 
 
 def require(condition: object, message: str) -> None:
-    """Raises CheckError with `message` unless `condition` holds."""
+    """Raise CheckError with `message` unless `condition` holds."""
     if not condition:
         raise CheckError(message)
 
@@ -150,16 +152,16 @@ def require_refusal(call: Callable[[], object], request: str) -> str:
 
 
 def skip(reason: str) -> NoReturn:
-    """The check does not apply."""
+    """Raise SkipTest: the check does not apply."""
     raise SkipTest(reason)
 
 
 class DeadlineExceeded(SkipTest):
-    """Something took too long."""
+    """The time limit of `run_with_deadline` is over, so that the check is skipped."""
 
 
 def run_with_deadline(seconds: float, task: str, work: Callable[[], Value]) -> Value:
-    """What `work` returns, unless it takes more CPU seconds, where the system can tell and Python gets to run between.
+    """Run `work` with a limit in CPU seconds, if the system has such timers and Python runs between native calls.
 
     Python drops what is raised while it destroys an object, and anybody may: it is raised again until it gets through.
 

@@ -1,4 +1,4 @@
-"""The suite at the command line."""
+"""`spinbench check`: the conformance suite at the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
 
 
 def run_check(check: Check) -> tuple[str, str]:
-    """Runs a check: ("passed" | "skipped" | "failed", reason)."""
+    """Run a check: ("passed" | "skipped" | "failed", reason)."""
     try:
         check()
     except SkipTest as reason:
@@ -82,7 +82,7 @@ def main(
     only: str = "",
     stop_at_first: bool = False,
 ) -> int:
-    """Runs `checks(backend, method)` and prints a table of them.
+    """Run `checks(backend, method)` and print a table of the outcomes.
 
     Args:
         backend, method: names; by default all.

@@ -98,7 +98,7 @@ def _merge_batches(batches: Batches, reductions: Mapping[str, str]) -> Batches:
 
 
 def require_wide_errors(estimates: list[Estimate], marginals: FloatArray, runs: str) -> None:
-    """Claims of runs of a kind, where they are believed, are not too small."""
+    """Require that errors of runs without warnings are not too small."""
     sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
     if not sure:
         return
@@ -116,14 +116,14 @@ def require_wide_errors(estimates: list[Estimate], marginals: FloatArray, runs: 
 
 
 def replica_sizes(pair: Pair) -> tuple[int, int]:
-    """For calibration: how many, and the chains of each."""
+    """Number of replicas for calibration, and chains of each."""
     chains = max(pair.chains, MIN_REPLICAS * REPLICA_CHAINS)
     groups = min(MAX_REPLICAS, chains // REPLICA_CHAINS)
     return groups, chains // groups
 
 
 def count_steps(batches: Batches) -> int:
-    """Of a chain."""
+    """Number of steps of a chain in all batches."""
     return sum(count for count, _ in batches)
 
 
@@ -137,7 +137,7 @@ def compare_errors(
     only_trusted: bool = False,
     floor: float = FLOOR["float64"],
 ) -> None:
-    """Errors of replicas by their standard errors have mean square 1, `SLACK`, chance and `excess_allowance` apart.
+    """Require that errors over standard errors have mean square 1, up to chance, `SLACK` and `excess_allowance`.
 
     Args:
         estimates: of the replicas.
@@ -185,7 +185,7 @@ def _require_calibrated(z: FloatArray, quantities: Sequence[str], max_excess: Fl
 
 
 def require_mean_square(quantity: str, square: float, low: float, high: float, kind: str = "standard errors") -> None:
-    """The mean square of errors by what is claimed of them is within the limits of chance."""
+    """Require that the mean square of errors over their standard errors is within the limits of chance."""
     wrong = "small" if square > 1 else "large"
     times = max(square, 1 / square) ** 0.5 if square else np.inf
     require(
@@ -198,7 +198,7 @@ def require_mean_square(quantity: str, square: float, low: float, high: float, k
 def excess_allowance(
     estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, chains: int, steps: int
 ) -> FloatArray:
-    """By how many squares of the true error claims may exceed it: (N,).
+    """(N,) by how many squared true errors the squared standard errors may be too large.
 
     For what chains remember, the share 1 - 1 / R-hat² of their spread, which is √chains times the error of their mean;
     short runs of slow chains show such a share by chance. And for what has not been seen, by as many independent draws

@@ -23,7 +23,7 @@ CheckRunner = Callable[[Check], tuple[str, str]]
 
 
 class Outcome(NamedTuple):
-    """What came of a check: "passed", "skipped" or "failed", the reason, and CPU seconds."""
+    """Outcome of a check: "passed", "skipped" or "failed", the reason, and CPU seconds."""
 
     check: Check
     result: str

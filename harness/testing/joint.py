@@ -30,7 +30,7 @@ UNSEEN = 3.0
 
 
 def compare_parts(answer: Estimate | Result, law: Law, floor: float, *, coupled: bool) -> None:
-    """Pairs and draws within their errors, where the answer is believed; bounds that are certain in any case.
+    """Compare pairs and draws of an answer without warnings with the exact law, and certified bounds of any answer.
 
     Args:
         answer: of a method.
@@ -50,7 +50,7 @@ def compare_parts(answer: Estimate | Result, law: Law, floor: float, *, coupled:
 
 
 def require_probable_bounds(estimates: list[Estimate], log_z: float) -> None:
-    """Bounds that may be wrong with a probability are so no more often, over independent replicas."""
+    """Require that probable bounds are wrong no more often than their delta allows, over independent replicas."""
     for side, sign in (("lower", 1.0), ("upper", -1.0)):
         bounds = [b for e in estimates for b in e.bounds if b.side == side and b.grade == "probable"]
         wrong = sum(sign * (bound.value - log_z) > 0 for bound in bounds)
@@ -65,7 +65,7 @@ def require_probable_bounds(estimates: list[Estimate], log_z: float) -> None:
 def require_effective_sizes(
     estimates: list[Estimate], errors: FloatArray, marginals: FloatArray, runs: str = ""
 ) -> None:
-    """As many independent draws as are claimed would have errors as large as those of replicas, at least."""
+    """Require that effective sample sizes are not too large: so many independent draws would have such errors."""
     single = marginals * (1 - marginals)
     varies = single > MIN_VARIANCE
     if not varies.any() or any(e.ess is None for e in estimates):
@@ -83,7 +83,7 @@ def require_effective_sizes(
 
 
 def require_certain_bounds(answer: Estimate | Result, log_z: float, floor: float) -> None:
-    """Bounds that hold for sure are on their sides of log Z but for rounding, which is relative."""
+    """Require that certified bounds are on their sides of log Z, up to a relative rounding error."""
     floor *= max(1.0, abs(log_z))
     for bound in answer.bounds:
         if bound.grade not in CERTAIN:
@@ -96,7 +96,7 @@ def require_certain_bounds(answer: Estimate | Result, log_z: float, floor: float
 
 
 def require_tight_pair_errors(estimates: list[Estimate], law: Law) -> None:
-    """Standard errors of pairs are not too large, over independent replicas; each shows that they are not too small."""
+    """Require that standard errors of pairs are not too large, over independent replicas."""
     trusted = [e for e in estimates if e.pairs is not None and e.pairs_se is not None and e.status == "ok"]
     if not trusted:
         return

@@ -77,7 +77,7 @@ def likelihood_ratio(counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> tup
 
 
 def require_law(sample: str, counts: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
-    """Counts of states are those of draws with these probabilities, but for chance.
+    """Require that counts of states agree with these probabilities, up to chance.
 
     Raises:
         CheckError: they are not; `sample` says whose counts they are.

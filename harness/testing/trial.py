@@ -140,7 +140,7 @@ def flatten_values(values: Any) -> FloatArray | None:
 
 
 def reduce_batches(arrays: list[np.ndarray], reduction: str) -> np.ndarray:
-    """What several batches report as one."""
+    """Several batches reduced to one."""
     if reduction == "last":
         return arrays[-1]
     whole = np.stack(arrays)
@@ -162,7 +162,7 @@ def run_burn_in(engine: Engine, state: State, steps: int) -> State:
 
 
 def advance_batches(engine: Engine, state: State, lengths: list[int]) -> tuple[State, Batches]:
-    """Batches of these lengths.
+    """Advance the chains by batches of these lengths; the new state and the batches.
 
     Raises:
         CheckError: the engine goes on to write into statistics that it has handed out.

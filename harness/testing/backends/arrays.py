@@ -34,19 +34,19 @@ class TreeNode(NamedTuple):
 
 
 def available_precisions(backend_name: str) -> list[Precision]:
-    """Those that a backend says it provides."""
+    """Precisions that a backend says it provides."""
     provides = registry.backend_class(backend_name).provides
     return [precision for short, precision in PRECISIONS.items() if short in provides]
 
 
 def run_compiled(backend: Backend, function: Callable[..., object], *arrays: np.ndarray) -> Any:
-    """`function`, compiled, of NumPy arrays, and what it returns as such."""
+    """Run the compiled `function` on NumPy arrays; its results as NumPy arrays."""
     device_arrays = map_arrays(backend.to_device, arrays)
     return map_arrays(backend.to_host, backend.compile(function)(*device_arrays))
 
 
 def require_arrays(results: dict[str, np.ndarray], expected: dict[str, npt.ArrayLike], precision: Precision) -> None:
-    """Arrays that were computed are those that are expected, in the precision that was asked for."""
+    """Require that computed arrays equal the expected ones, in the requested precision."""
     for label, expected_value in expected.items():
         value = results[label]
         right = np.array_equal(value, expected_value)
