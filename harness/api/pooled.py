@@ -14,11 +14,11 @@ from spinbench.mathematics.chains import Every
 FloatArray = npt.NDArray[np.float64]
 
 TOLD = 2**12
-"""Batch means of all chains together, from which a standard error is known to 1 / sqrt(2 * 4096) = 1 %."""
+"""Number of batch means of all chains that gives a standard error to 1 / sqrt(2 * 4096) = 1 %."""
 FEWEST = 16
-"""Batches, however many chains there are: of fewer, an autocorrelation that outlasts them is told too small."""
+"""Smallest number of batches: with fewer, a longer autocorrelation is underestimated."""
 MOST_CHAINS = TOLD // FEWEST
-"""Of which errors are told: from the spread of so many alone they are known to 1 / sqrt(2 * 256) = 4 %."""
+"""Largest number of chains that standard errors use: the spread of so many gives them to 1 / sqrt(2 * 256) = 4 %."""
 
 
 class Means:

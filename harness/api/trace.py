@@ -17,20 +17,20 @@ from spinbench.errors import InvalidResultError
 FloatArray = npt.NDArray[np.float64]
 
 MAX_BATCHES = 512
-"""Of runs with few chains."""
+"""Largest number of batches of runs with few chains."""
 MANY_CHAINS = 64
-"""From which batches become fewer as chains become more, since chains tell a standard error as well as batches do."""
+"""Number of chains from which batches become fewer: chains show a standard error as well as batches do."""
 MANY_BATCHES = 64
-"""At most, however many chains there are."""
+"""Number of batches that is stored however many chains there are."""
 COARSE, COARSE_OF_MANY = 8, 4
-"""Batches of a coarse view, and of one of many chains."""
+"""Numbers of batches of a coarse trace, with few and with many chains."""
 MAX_BYTES = 128 * 2**20
 FEWEST_KEPT = 8
-"""Batches, however large they are."""
+"""Smallest number of batches, however large they are."""
 FEWEST_WANTED = 16
-"""Batches, however long they take to estimate from."""
+"""Smallest number of batches, however long an estimate from them takes."""
 GROUPS = 10
-"""Of time, in which a standard error is found by leaving out one after another."""
+"""Default number of groups of batches of the jackknife."""
 FEWEST_GROUPS = 4
 
 

@@ -33,7 +33,7 @@ MAX_ORDER_DIFFERENCE = 0.02
 
 @PAIR_CHECKS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)
 def check_exact_on_tree(pair: Pair, name: str) -> None:
-    """Exact on a tree, as `Method.exact_on_trees` says."""
+    """An iteration with `exact_on_trees` gives exact marginals and log Z on a tree."""
     exact = find_solved_model(name)
     result = _run_method(pair, exact.model, pair.backend, pair.wish)
     require(result.status == "ok", f"on a tree it says {result.status}, where its answer is said to be exact")
@@ -70,7 +70,7 @@ def check_same_answers(pair: Pair, backend: str, wish: Wish, tolerance: float = 
 
 @PAIR_CHECKS.add("order of variables", "iteration")
 def check_variable_order(pair: Pair) -> None:
-    """Answers that are said to have ended do not depend on which variable is the last, and settles early."""
+    """Converged answers do not depend on which variable has the last number, even if it converges early."""
     model = find_solved_model(SETTLED).model
     assert isinstance(model, PairwiseModel)
     forward, backward = (
@@ -142,7 +142,7 @@ def _run_method(pair: Pair, model: Model, backend: str, wish: Wish) -> Result:
 
 
 def find_other_implementation(pair: Pair) -> tuple[str, Wish] | None:
-    """Where else the method runs: its program, here or on NumPy, else NumPy's kernel."""
+    """Another implementation of the method: its program, here or on NumPy, else NumPy's kernel."""
     for backend, wish in ((pair.backend, Wish("generic")), ("numpy", Wish("generic")), ("numpy", Wish())):
         tier = registry.support(pair.method.name, backend, wish).tier
         if tier in ("native", "generic") and (backend, tier) != (pair.backend, "native"):

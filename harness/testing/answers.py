@@ -128,7 +128,7 @@ def check_stationarity(pair: Pair, case: str) -> None:
 
 @PAIR_CHECKS.add("stationarity, many chains", "sampler", "compiles_once")
 def check_stationarity_of_many_chains(pair: Pair) -> None:
-    """So many chains keep the exact marginals that small errors of their law show."""
+    """Many more chains keep the exact marginals, so that small errors of their law show."""
     if not pair.method.started:
         skip("its draws do not come from its chains")
     _sample_from_exact_draws(pair, "dense", pair.chains)  # warm-up: compiles

@@ -150,7 +150,7 @@ def check_determinism(pair: Pair) -> None:
 
 @PAIR_CHECKS.add("independence of chains", "sampler")
 def check_chain_independence(pair: Pair) -> None:
-    """Chains that start alike go ways of their own, uncorrelated, and so do those of the next seed."""
+    """Chains with one initial state diverge and are uncorrelated, also with the chains of the next seed."""
     bound = pair.trial("dense")
     start = np.repeat(bound.law.uniform_states(1, 4), pair.chains, axis=1)
     first_run, second_run = _run_single_steps(pair, SEED, start), _run_single_steps(pair, SEED + 1, start)

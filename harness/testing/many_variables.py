@@ -33,7 +33,7 @@ MAX_DIFFERENCE = 1e-6
 
 @PAIR_CHECKS.add(f"accuracy, {NAME}")
 def check_many_variables(pair: Pair) -> None:
-    """Right on average wherever a variable is numbered; paths that are alike have the answers of each other."""
+    """Marginals are right on average in every range of variables' numbers; equal paths have equal answers."""
     exact = find_solved_model(NAME)
     try:
         at = run_with_deadline(MAX_SECONDS, f"to plan for {NAME}", lambda: pair.trial(NAME))

@@ -21,7 +21,9 @@ from spinbench.testing.laws.cases import CASES, law
 from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.trial import BURN_IN, SEED, Batches, Trial, advance_batches, run_burn_in
 
+# Default number of chains of most checks.
 CHAINS = 2048
+# Batches of a sample.
 BATCHES = 32
 # Steps of each batch.
 BATCH = 2
@@ -46,9 +48,10 @@ class Sample:
 
 @dataclass(eq=False)
 class Pair:
-    """A method, with its settings, on a backend; `precision` is the one for checks that do not ask for another,
-    `chains` how many most of them run, `wish` whether its kernel or its program, and whose kernel, and `device` where
-    it runs."""
+    """A method with its settings on a backend, as checks run it.
+
+    `precision` and `chains` are those of checks that name no others; `wish` selects the kernel or the program.
+    """
 
     method: Method
     backend: str
@@ -81,7 +84,7 @@ class Pair:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of `spinbench.run`, which then runs what the pair does."""
+        """Keywords with which `spinbench.run` runs this pair."""
         return {"precision": self.precision, "device": self.device, "tier": self.wish.tier, "kernel": self.wish.kernel}
 
     @property
@@ -96,22 +99,21 @@ class Pair:
 
     @property
     def compiles_once(self) -> bool:
-        """Whether other settings and numbers of chains are compiled no further; programs on backends with loops are."""
+        """Whether other settings and numbers of chains need no compilation, unlike programs on backends with loops."""
         return self.native or "loop" not in registry.backend_class(self.backend).provides
 
     @property
     def other_precisions(self) -> list[Precision]:
-        """That the backend offers beside the pair's."""
+        """Precisions that the backend offers besides the pair's."""
         return [precision for precision in available_precisions(self.backend) if precision != self.precision]
 
     @property
     def missing_precisions(self) -> list[Precision]:
-        """That the backend does not offer."""
+        """Precisions that the backend does not offer."""
         return [precision for precision in PRECISIONS.values() if precision not in available_precisions(self.backend)]
 
     def trial(self, name: str, precision: Precision | None = None) -> Trial:
-        """Planned and bound for a model whose answers are known; once for each model and precision, since binding may
-        compile.
+        """The pair's method planned and bound for a model with known answers; cached, since binding may compile.
 
         Raises:
             SkipTest: the method refuses it.
@@ -160,8 +162,7 @@ class Pair:
         return estimate
 
     def trial_of_many_states(self, precision: Precision | None = None) -> Trial:
-        """On the first model that the method takes of those on which states can be told apart, chains differ, and a
-        step is not long.
+        """A trial on a model with many states: the first on which the method runs, chains differ and steps are short.
 
         Raises:
             SkipTest: it takes none of them.

@@ -166,7 +166,7 @@ def _mean_square_limits(degrees: float, doubted: bool) -> tuple[float, float]:
 
 
 def effective_dimension(means: FloatArray) -> float:
-    """Of how many independent errors N variables have the worth, at least, from the means (C, N) of single chains.
+    """Effective number of independent errors among N variables, a lower bound from the means (C, N) of single chains.
 
     A mean of squares of normal numbers varies at most as that of N / λ independent ones, where λ is the largest
     eigenvalue of their correlations: no more than λ of N fall together.

@@ -97,7 +97,7 @@ def check_other_process(pair: Pair) -> None:
 
 
 def format_short_run(run_description: dict[str, Any]) -> str:
-    """What a short run says of a small model."""
+    """Text of the answer of a short run on a small model."""
     method = registry.make_method(run_description["method"], run_description["settings"])
     result = run(law(run_description["case"]).model, method, run_description["backend"], **run_description["options"])
     marginals = flatten_values(result.marginals)

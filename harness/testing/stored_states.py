@@ -141,7 +141,7 @@ def _require_states_follow_chains(stored: StoredStates, batches: Batches) -> Non
 
 @PAIR_CHECKS.add("burn-in", "sampler")
 def check_burn_in_moves_chains(pair: Pair) -> None:
-    """Chains that all start in one state of two are burnt in as far as as many steps of sampling take them."""
+    """Burn-in takes chains that all start in one of two states as far as the same number of sampling steps does."""
     exact, at = find_solved_model(SLOW), pair.trial(SLOW)
     chains = min(CHAINS, pair.chains)
     start = np.zeros((at.model.num_variables, chains), dtype=np.int8)

@@ -84,7 +84,7 @@ def check_keys_used_once(pair: Pair) -> None:
 
 @PAIR_CHECKS.add("random numbers in time", "sampler")
 def check_period(pair: Pair) -> None:
-    """What a chain did does not come back, as where random numbers begin anew, nor does it end."""
+    """Chains do not repeat their course, as they would if random numbers began anew, and do not stop moving."""
     at = pair.trial("dense")
     if isinstance(at.engine, ProgramEngine):
         skip("a program gets another key in each step")

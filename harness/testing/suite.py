@@ -101,8 +101,8 @@ def _device_refusal(backend: str, device: str) -> str:
 
 
 def backend_checks(backend: str, device: str = "cpu") -> list[Check]:
-    """Checks of a backend alone. One that is not installed, or finds no such device, gives one check, which is skipped
-    with the reason."""
+    """Checks of a backend without methods. A backend that is not installed, or lacks the device, gives a single check,
+    which is skipped with the reason."""
     try:
         provides = registry.backend_class(backend).provides
     except BrokenPluginError as error:
@@ -134,8 +134,8 @@ def method_checks(
     device: str = "cpu",
     **settings: Any,
 ) -> list[Check]:
-    """Checks of a method, with these settings, on a backend, those first that tell most; some of them with each value
-    that the types of its settings name. A pair that does not run here gives one check: that the refusal has a reason.
+    """Checks of a method with these settings on a backend, most informative first; some repeat for each value that the
+    types of its settings name. A pair that does not run here gives a single check: that the refusal has a reason.
 
     Raises:
         UnknownNameError, SpinbenchError: an unknown plugin or setting; chains that are no multiple of 64.

@@ -30,6 +30,7 @@ BURN_IN = 64
 # Chains on large models: a prime, so that they fill no vectors; checks that share it also share compiled code.
 FEW_CHAINS = 67
 SEED = 20120
+# Seed of the two steps that show whether chains differ.
 WATCHED_SEED = 3
 # Sweeps per step above which a step counts as long.
 LONG_STEP = 100
@@ -48,7 +49,7 @@ class Trial(BoundMethod):
 
     @property
     def law(self) -> Law:
-        """Of a model that is one of `CASES`."""
+        """Exact law of the model, which has to be one of `CASES`."""
         assert isinstance(self.solved, Law)
         return self.solved
 
@@ -59,7 +60,7 @@ class Trial(BoundMethod):
 
     @property
     def burn_in_divisor(self) -> int:
-        """By which burn-in on large models is shorter: samplers' programs may be slow."""
+        """Divisor of the steps of burn-in on large models, on which samplers' programs may be slow."""
         return 2 if self.sampler and isinstance(self.engine, ProgramEngine) else 1
 
     def start_chains(self, chains: int, seed: int, steps: int = BURN_IN) -> State:
@@ -76,7 +77,7 @@ class Trial(BoundMethod):
         return advance_batches(self.engine, self.start_chains(chains, seed, steps), lengths)[1]
 
     def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
-        """Of a run from start to end, with what comes before burn-in, looks and all."""
+        """Estimate of a whole run, including warm-up and looks."""
         trace = Trace(self.method.reductions, self.method.batches(chains), self.method.counted_by)
         trace.digest = self.method.digest(self.model, self.tables, chains)
         drive(
@@ -93,11 +94,11 @@ class Trial(BoundMethod):
         return self._estimate_from_trace(trace)
 
     def estimate(self, batches: Batches, chains: slice | list[int] = slice(None)) -> Estimate:
-        """Of some of the chains, in terms of the variables asked about, one after the other."""
+        """Estimate from some of the chains, in terms of the original variables, in flat arrays."""
         return self._estimate_from_trace(self.build_trace(batches, chains))
 
     def build_trace(self, batches: Batches, chains: slice | list[int]) -> Trace:
-        """What some of the chains reported."""
+        """Trace of some of the chains."""
         trace = Trace(self.method.reductions)
         for steps, statistics in batches:
             trace.add({name: array[..., chains] for name, array in statistics.items()}, steps)
@@ -113,7 +114,7 @@ class Trial(BoundMethod):
 
     @property
     def chains_differ(self) -> bool:
-        """Whether chains report different numbers; of what is drawn and averaged in one piece they do not."""
+        """Whether chains report different numbers; they do not if draws of all chains are averaged before."""
         state = self.engine.init(WATCHED_SEED, random_start(self.model, FEW_CHAINS, WATCHED_SEED))
         _, batches = advance_batches(self.engine, state, [1, 1])
         return any((array != array[..., :1]).any() for array in batches[-1][1].values())
@@ -126,14 +127,14 @@ class Trial(BoundMethod):
 
 
 def step_count(method: Method, steps: int) -> int:
-    """So many steps, of methods that have an answer at any time; of others the one in which they end."""
+    """`steps` for methods that have an answer at any time; 1 for others, which end in one step."""
     if method.anytime:
         return steps
     return 1
 
 
 def flatten_values(values: Any) -> FloatArray | None:
-    """Numbers of all variables, one after the other; None stays."""
+    """Values of all variables concatenated; None stays None."""
     if values is None:
         return None
     return np.hstack(values).astype(np.float64)

@@ -56,7 +56,7 @@ def require_arrays(results: dict[str, np.ndarray], expected: dict[str, npt.Array
 
 @BACKEND_CHECKS.add("namespace")
 def check_namespace(backend: Backend) -> None:
-    """Every member and operator against NumPy."""
+    """Every member and operator of the array namespace gives the result of NumPy."""
     precision = backend.precision
     missing = [member for member in OPERATIONS if not hasattr(backend.xp, member)]
     require(not missing, f"xp lacks {', '.join(missing)} of the array API standard {VERSION}")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
+# Separates the random numbers of initial states from those of chains with the same seed.
 START_STREAM = 0x57A7
 
 
@@ -40,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class SolvedModel:
-    """A model with its answers.
+    """A model with its exact answers.
 
     Attributes:
         model: the model.
