@@ -16,6 +16,7 @@ import numpy as np
 from spinbench.api import Estimate
 from spinbench.foundation.platforms import one_blas_thread
 
+# Quantiles of the batches' step times that a result reports.
 QUANTILES = (0.1, 0.25, 0.5)
 # Bytes of merged batches that a checkpoint stores for its estimate; a result has about a dozen checkpoints.
 MAX_BYTES = 2**20

@@ -35,6 +35,7 @@ from spinbench.models import PairwiseModel
 if TYPE_CHECKING:
     from spinbench.api.types import LogZKind
 
+# Smallest number of batches for a standard error.
 FEWEST_BATCHES = 4
 # Smallest number of samples per chain: in shorter runs, chains that all begin in one of two modes are too often still
 # there.

@@ -27,6 +27,7 @@ MAX_SWEEPS = 60
 # Largest number of factor updates after the first sweep, about 0.2 s in Python. The first sweep is always finished: it
 # is exact on forests.
 MAX_FACTOR_UPDATES = 10_000
+# Largest change of a probability or message at which the sweeps have converged.
 TOLERANCE = 1e-8
 # Mean field puts hard zeros this many nats below the lowest finite entry of their factor: with -∞ it would exclude
 # states that have weight in other configurations.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from spinbench.foundation import deadline
 
 Scope = tuple[int, ...]
+# Tolerance for rounding of log2 sizes at the limit.
 _SLACK = 1e-9
 
 

@@ -16,7 +16,9 @@ BYTES, LOOK_BYTES = 32, 4
 PASSES = 40
 # log2 of the largest number of entries of a mini-bucket: positions are int32.
 LARGEST = 30
+# log2 of the smallest limit on the entries of a mini-bucket.
 _FIRST = 2
+# Tolerance for rounding of log2 sizes at the limit.
 _ROUNDING = 1e-6
 
 

@@ -20,6 +20,7 @@ N_SEARCHES = 8
 # sweeps are always made.
 MAX_LOOKUPS = 4e6
 MAX_SWEEPS, MIN_SWEEPS = 40, 6
+# Inverse temperature at the end of the annealing.
 MAX_BETA = 4.0
 
 

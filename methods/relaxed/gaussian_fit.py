@@ -25,6 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Steps of the search: `MAX_WORK` / N³, between `MIN_STEPS` and `MAX_STEPS`.
 MAX_STEPS, MAX_WORK, MIN_STEPS = 400, 4e9, 20
+# Gain in nats, and step size, below which the search ends.
 MIN_GAIN, MIN_STEP_SIZE = 1e-6, 1e-8
 # Margin, relative to J, by which K is made positive definite; it hardly widens the bound.
 POSITIVITY_MARGIN = 1e-9

@@ -16,6 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 # grids of 10 to 100 a side.
 PARTICLE_RANGE = 8, 32
 MAX_VALUES = 2**15
+# Temperatures of the pilot's annealing.
 N_TEMPERATURES = 32
 # Sweeps at each temperature. Particles lag behind equilibrium, so that the barrier is overestimated: too many rungs
 # cost time in proportion, too few cost round trips.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spinbench.methods.blocks.tables import Tables as BlockTables
     from spinbench.models import FactorGraph, Model
 
+# Repeated measurements, calls in each, and the shortest call in seconds.
 N_REPEATS, N_CALLS, MIN_CALL_SECONDS = 5, 10, 0.02
 
 Samples = dict[str, object]

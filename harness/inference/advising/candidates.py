@@ -16,6 +16,7 @@ from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
+# Limit of a block's table entries: larger blocks mix better and cost more per step.
 _LARGE: Mapping[str, object] = {"size": 4096}
 # In starting order, of which a short budget only reaches the first: gibbs, which wins most races, then methods that
 # disagree with gibbs where it is wrong. Methods of plugins follow.

@@ -30,6 +30,7 @@ LEAST_PATIENCE = 0.5
 SILENT = 0.3
 # Shares of the remaining seconds that the rounds take; the rest is for the winner.
 ROUNDS = (0.2, 0.3)
+# Share of the candidates that go on to the next round, two at least.
 KEPT = 1 / 3
 # Share of the remaining time for a witness, a candidate of another kind that may confirm the winner, if there is none
 # yet.

@@ -28,6 +28,7 @@ TARGETS: tuple[Target, ...] = ("marginals", "log_z")
 DISBELIEF = 9.0
 # Smallest squared error of such an estimate (an error of 0.1).
 LEAST_DOUBTED = 0.01
+# The same factor for an iteration, which reports no errors, that has not converged.
 UNCONVERGED = 4.0
 # Largest distance, in joint standard errors, at which two candidates agree.
 AGREEMENT = 4.0
@@ -39,6 +40,7 @@ LARGEST: dict[Target, float] = {"marginals": 0.05, "log_z": 0.5}
 BLUNTER = 3.0
 # Smallest mean square that is compared; smaller ones are rounding errors.
 FLOOR = 1e-6
+# Floor of squared errors, whose inverses weight the witnesses.
 CONSTANT = 1e-12
 # Relative tolerance by which log Z may exceed a bound.
 ROUNDING = 1e-9

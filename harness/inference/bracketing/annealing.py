@@ -40,8 +40,10 @@ Clock = Callable[[], float]
 NAME = "smc"
 # Populations that are annealed in parallel.
 CHAINS = 8
+# Bins of the weights' histogram, from which the betting bound is computed.
 _BINS = 200
 REVERSE = "reverse annealing"
+# Ladders of the tempering, one final state each.
 LADDERS = 64
 # Share of the time for parallel tempering, and share of that for its burn-in: the bound assumes that the final states
 # are draws of the model.

@@ -25,6 +25,7 @@ MAX_VARIABLES = 200
 MAX_COMPONENT = 256
 # Limit of factor evaluations of a search (factors times states).
 MAX_WORK = 2.0**22
+# Feasible states from which components are searched.
 STARTS = 32
 
 

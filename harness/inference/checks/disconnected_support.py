@@ -25,6 +25,7 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables, build_graph_tables
 from spinbench.models import FactorGraph, Model
 
+# Probes, each from a feasible state of its own.
 PROBES = 32
 # Sweeps of the probes before recording and while recording.
 SWEEPS = 8, 24

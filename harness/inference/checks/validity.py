@@ -28,6 +28,7 @@ ROUNDING = 1e-5
 SUM_ROUNDING = 1e-3
 # Relative tolerance by which a lower bound may exceed an upper one.
 BOUND_ROUNDING = 1e-9
+# Larger integers do not convert to float64.
 _MOST = 2**1023
 
 

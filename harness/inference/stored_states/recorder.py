@@ -26,6 +26,7 @@ from spinbench.inference.stored_states.storage import (
 from spinbench.models import Model
 
 Statistics = dict[str, np.ndarray]
+# Memory limit of stored states; while they are joined they exist twice.
 MAX_BYTES = 8 * 2**30
 # Samples of each chain that are converted to the user's variables together, in 64 bits each.
 BLOCK = 16

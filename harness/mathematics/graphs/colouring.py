@@ -23,7 +23,7 @@ IntArray = npt.NDArray[np.int64]
 SEQUENTIAL = 4096
 MAX_COLOURS = 63
 MAX_LEVELS = 10_000
-# Degree above which `MAX_COLOURS` colours rarely suffice.
+# Degree above which `MAX_COLOURS` colours, the bits of a 64-bit mask, rarely suffice.
 MANY_EDGES = 512
 # Largest number of edges for which a colouring is improved: beyond, it takes seconds and saves a colour at most.
 FEW_EDGES = 300_000

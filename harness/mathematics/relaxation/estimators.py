@@ -44,6 +44,7 @@ from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 MIN_BATCHES = 8
 # Largest number of variables: beyond it every checkpoint would take many seconds, and p and q hardly overlap.
 MAX_VARIABLES = 1024
+# Largest number of draws that the estimators use.
 MAX_DRAWS = 10_000
 # Limit of draws times N²; above it only every k-th batch is used, and at least 1024 draws.
 MAX_WORK = 2e8

@@ -29,6 +29,7 @@ from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.pairwise import PairwiseModel
 
+# Memory limit of the unpacked arrays of a file.
 MAX_BYTES = 2 * 2**30
 
 Arrays = dict[str, np.ndarray]

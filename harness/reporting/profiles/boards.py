@@ -19,6 +19,7 @@ from spinbench.measuring.trust import Number
 from spinbench.reporting.variants import difference_labels
 
 FloatArray = npt.NDArray[np.float64]
+# Bootstrap resamples of the models, for the intervals of mean ranks.
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 
