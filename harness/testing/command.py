@@ -20,13 +20,11 @@ from spinbench.foundation import interruptions, plugins
 from spinbench.foundation.parameters import assignments
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.isolated import Outcome, run_isolated
-from spinbench.testing.pair import CHAINS
 from spinbench.testing.suite import checks
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spinbench.api.types import Tier
 
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 
@@ -73,25 +71,21 @@ def main(
     backend: str | None = None,
     method: str | None = None,
     *,
-    chains: int = CHAINS,
     setting_texts: Sequence[str] = (),
-    tier: Tier | None = None,
-    kernel: str | None = None,
-    device: str = "cpu",
     seconds: float = math.inf,
     only: str = "",
     stop_at_first: bool = False,
+    **options: Any,
 ) -> int:
     """Run `checks(backend, method)` and print a table of the outcomes.
 
     Args:
         backend, method: names; by default all.
-        chains: that most checks run.
         setting_texts: the method's settings, "NAME=VALUE" each.
-        tier, kernel, device: as of `checks`.
         seconds: of the CPU, after which no further check of a pair is begun.
         only: what the names of the checks hold that are run.
         stop_at_first: end with the first failure.
+        options: chains, tier, kernel and device, as of `checks`.
 
     Returns:
         The exit status: 0, 1 if a check failed or none could be run, 2 for a name that does not exist, 130 for an
@@ -99,10 +93,9 @@ def main(
     """
     try:
         settings = assignments(setting_texts, "--set")
-        how: dict[str, Any] = {"chains": chains, "tier": tier, "kernel": kernel}
         if not seconds > 0:
             raise SpinbenchError(f"--seconds {seconds:g} was given; a positive number is needed")
-        selected = [check for check in checks(backend, method, device=device, **how, **settings) if only in check.name]
+        selected = [check for check in checks(backend, method, **options, **settings) if only in check.name]
         if not selected:
             raise SpinbenchError(f"--only {only!r} was given, which no check has in its name")
     except SpinbenchError as error:
