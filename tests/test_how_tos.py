@@ -22,7 +22,7 @@ CHOSEN = {"add-a-backend": "namespace or transfer", "add-a-method": "numpy and (
 # What the pages name to make a check take less time, behind those that would take minutes here.
 QUICKER = {
     "check --backend mine": "--method mf --chains 256 --seconds 2",
-    "check --method mine --backend numpy": "--chains 256",
+    "check --method mine --backend numpy": "--chains 256 --seconds 2",
     "check --method mine": "--chains 256 --seconds 2",
 }
 

@@ -51,10 +51,8 @@ def form(request, monkeypatch):
 
 
 @pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("size", [0.1, 1.0, 8.0])
-@pytest.mark.parametrize(
-    ("n", "backend"), [*((n, "numpy") for n in (2, 31, 32, 33, 100, 256, 300)), (31, "jax"), (300, "jax")]
-)
+@pytest.mark.parametrize("size", [0.1, 8.0])
+@pytest.mark.parametrize(("n", "backend"), [*((n, "numpy") for n in (2, 31, 32, 33, 300)), (300, "jax")])
 def test_sweeps_are_those_of_one_variable_after_another(n, backend, size, backward, form):
     scan, arrays = tables(n, size), registry.backend_class(backend)()
     assert in_tiles(scan)
