@@ -200,10 +200,10 @@ def main() -> int:
         options.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     if options.figures:
         columns = ("work", "best", "median", "unit")
-        rows = [[row["name"], f"{row['best']:.4g}", f"{row['median']:.4g}", row["unit"]] for row in table["rows"]]
+        figures = [[row["name"], f"{row['best']:.4g}", f"{row['median']:.4g}", row["unit"]] for row in table["rows"]]
         note = "CPU time on one core; the best and the median of rounds in which the rows take turns."
         command = "python benchmarks/speed_table.py"
-        machine.write_figures(options.figures, "Kernels, calls and cold starts", command, columns, rows, note)
+        machine.write_figures(options.figures, "Kernels, calls and cold starts", command, columns, figures, note)
     if options.compare:
         return int(compare(json.loads(options.compare.read_text()), table))
     return 0
