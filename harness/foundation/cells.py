@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# How formulas begin, and the mark that says that a cell is none.
+# Characters that begin a formula in spreadsheets, and the quote that marks a cell as text.
 _FORMULA_STARTS = ("=", "+", "-", "@", "'")
 _NUMBER = re.compile(r"[+-]\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 

@@ -18,7 +18,7 @@ def is_assignment(evidence: object) -> bool:
 def format_value(value: object) -> str:
     """A value: texts that Hydra could read as something else, 12e3 as a number, are in quotes."""
     if isinstance(value, str):
-        # What OmegaConf would take for a reference to another setting.
+        # "${" is escaped: OmegaConf would read it as a reference to another setting.
         literal = re.sub(r"(\\*)\$\{", lambda match: 2 * match[1] + "\\${", value)
         return literal if _PLAIN.fullmatch(literal) else quote(literal)
     if isinstance(value, list | tuple):

@@ -11,7 +11,7 @@ from spinbench.inference import registry
 
 # Environment variables with the folders of compiled code that processes share.
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
-# Environment variable of a worker whose folders of compiled code no other process writes into.
+# Environment variable that is set in a worker into whose folders of compiled code no other process writes.
 OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
 
 

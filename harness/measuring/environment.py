@@ -38,7 +38,6 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-# The folder of this package.
 PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
 _LIBRARIES = (

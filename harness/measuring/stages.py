@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-# In the order in which a cell goes through them. A record holds the seconds of each under "stages".
-#
-# "record" are those of the record before, which the same process wrote: a record cannot hold its own.
+# Stages of a cell, in order. A record holds the seconds of each under "stages"; those of "record" are of the record
+# written before by the same process, since a record cannot hold its own.
 STAGES = {
     "compose": "its configuration, by Hydra",
     "lookup": "whether it was measured before",

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from spinbench.models.factor_graph import FactorGraph
     from spinbench.models.pairwise import PairwiseModel
 
-# By the variable's label, the names of its states 0, …, K - 1.
+# {label of a variable: names of its states 0, …, K - 1}.
 StateNames = Mapping[Hashable, tuple[Hashable, ...]]
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-# Of names in a message.
+# Largest number of names in a message.
 _MAX_LISTED = 8
 
 

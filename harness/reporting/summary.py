@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from spinbench.reporting.leaderboard import Row
 
     CellText = Callable[[Row], str | Text]
-    # What compares methods over many models in an experiment's own way, by the name that a configuration gives
-    # (`report`): a function of (records, folder), registered as an entry point of `spinbench.reports`.
-    #
-    # It returns what is to be printed, and may write files into the folder.
+    # A comparison of methods over many models of an experiment's own: a function of (records, folder), registered under
+    # the entry point group `spinbench.reports` and named by the configuration (`report`). It returns what is printed
+    # and may write files into the folder.
     Report = Callable[[Sequence[Record], Path], Sequence[RenderableType]]
 
 ACCURACY_PICTURE = "accuracy.png"

@@ -16,7 +16,7 @@ from spinbench.measuring.record_types import Record
 from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
 from spinbench.reporting.progress_display import new_table
 
-# What is done once for all cells.
+# Stages that run once for all cells.
 SWEEP = {
     "before": "the first cell: names, folder, state of the code",
     "report": "at the end, with its pictures",

@@ -41,10 +41,9 @@ IntArray = npt.NDArray[np.int64]
 # add nothing to any sum.
 NEVER = -1e4
 
-# Options of functions on arrays that allocate none.
-#
-# Without Numba's runtime nothing counts references: an atomic count for each array that is taken from a tuple or sliced
-# would cost a step of one chain as much as its products. These are what Python calls.
+# Options of functions that Python calls, on arrays and without allocation. Without Numba's runtime references are not
+# counted: an atomic count for each array that is sliced or taken from a tuple would cost a step of one chain as much as
+# its products.
 ENTRY: Options = {"error_model": "numpy", "fastmath": {"contract"}, "_nrt": False, "cache": True}
 # Options of functions that those functions call.
 KERNEL: Any = {**ENTRY, **CALLEE, "cache": False}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Variables that are listed.
 SHOWN = 10
-# Names that fit below a panel, and their characters.
+# Largest number of names below a panel, and their length in characters.
 MAX_TICK_LABELS, MAX_TICK_CHARACTERS = 24, 16
 # Line style of bounds, by grade.
 DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}

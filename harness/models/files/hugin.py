@@ -10,7 +10,7 @@ from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.networks import NamedTable, add_variable, build_network
 
-# What is in quotes keeps the first, which tells it from a bracket.
+# A quoted text keeps its opening quote, which distinguishes "{" from a bracket.
 _TOKEN = re.compile(r'%[^\n]*|\s+|("[^"\n]*)"|([{}()=;|]|[^\s{}()=;|"%]+)|(")')
 _BEGIN = re.compile(rb"(?:\s|%[^\n]*\n)*(?:net|(?:discrete\s+)?node\s+\S+|class\s+\S+)\s*\{")
 

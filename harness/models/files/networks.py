@@ -15,7 +15,7 @@ from spinbench.models.files.format import ModelFile, as_read_only, find_cycle, f
 from spinbench.models.files.text import Tokens, parse_log_weights
 from spinbench.models.names import check_state_names
 
-# Characters of a name in a message.
+# Largest number of characters of a name in a message.
 _MAX_SHOWN = 40
 
 

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, Protocol
 
-# How files are packed whose names end so.
+# Compression by suffix of a file's name.
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": partial(gzip.compress, mtime=0),
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }
-# Of unpacking an .xz file: 65 MiB for what `xz -9` writes, and 1.5 GiB for what a file of 100 bytes may ask for.
+# Memory limit of unpacking an .xz file: files of `xz -9` need 65 MiB, but a file of 100 bytes may demand 1.5 GiB.
 MAX_XZ_BYTES = 2**27
-# What unpacking a damaged file raises.
+# Errors of unpacking a damaged file.
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 
 
@@ -52,7 +52,7 @@ def _open_gzip(file: BinaryIO) -> Readable:
     return gzip.GzipFile(fileobj=file)
 
 
-# By how packed files begin.
+# Readers by the first bytes of a file.
 _READERS: dict[bytes, Callable[[BinaryIO], Readable]] = {
     b"\x1f\x8b": _open_gzip,
     b"BZh": bz2.BZ2File,

@@ -14,7 +14,7 @@ from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.networks import NamedTable, add_variable, build_network
 
-# Of a file of 64 MiB, whose elements would take gigabytes if they were as short as can be.
+# Largest number of elements: a file of 64 MiB with the shortest elements would take gigabytes.
 MAX_ELEMENTS = 2**21
 
 
@@ -105,7 +105,7 @@ def parse_xml(file: ModelFile, tag: str) -> Element:
     except ModelError:
         raise
     except (LookupError, ValueError) as error:
-        # Of the encoding that the file names.
+        # The encoding that the file names is unknown or does not match.
         raise ModelError(f"{file.name}: this XML cannot be read ({error!s:.80})") from None
     root = builder.close()
     if root.tag != tag:

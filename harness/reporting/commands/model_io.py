@@ -68,7 +68,7 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
 def print_marginals(answer: Result) -> None:
     """The first marginals, a line for each state."""
     columns = {name: values[:MAX_PRINTED_MARGINALS].tolist() for name, values in answer.columns().items()}
-    # Names stand in place of numbers.
+    # Columns of names replace those of numbers.
     for name in ("variable", "state"):
         columns[name] = columns.pop(f"{name}_name", columns[name])
     columns = {name.replace("_", " "): values for name, values in columns.items()}

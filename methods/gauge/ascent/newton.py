@@ -17,11 +17,9 @@ from spinbench.methods.gauge.ascent.objectives import KEPT, Formulas, Weights, f
 
 FloatArray = npt.NDArray[np.float64]
 Tables = tuple[FloatArray, ...]
-# Why an ascent has ended; "" while it has not.
-#
-# "gradient", "flat" and "slow" are convergence: the gradient fell to the tolerance, or steps have ceased to raise the
-# value. "stalled": no step raises it though the gradient says so, or a derivative is not finite; "limit": all steps are
-# used up.
+# Reason why an ascent ended; "" while it runs. Converged: "gradient" (gradient below the tolerance), "flat" and "slow"
+# (steps hardly raise the value any more). Not converged: "stalled" (no step raises the value although the gradient is
+# not small, or a derivative is not finite), "limit" (all steps are used up).
 End = Literal["", "gradient", "flat", "slow", "stalled", "limit"]
 ENDS: tuple[End, ...] = get_args(End)
 CONVERGED = frozenset[End]({"gradient", "flat", "slow"})

@@ -198,7 +198,7 @@ def _gauge(
     # Both matrices of an edge are scaled by the same factor, so that their product is the identity.
     scale = 1.0 / xp.sqrt(cosine)
     cosines, sines = xp.cos(theta) * scale, xp.sin(theta) * scale
-    # by old label, then by new one: the rows are (cos own, sin own) and (-sin other, cos other)
+    # axes: old label, new label; the rows are (cos own, sin own) and (-sin other, cos other)
     entries = xp.concat([cosines, -_opposite(sines), sines, _opposite(cosines)]).reshape(2, 2, -1)
     gauged = []
     for slot, table in zip(slots, ungauged, strict=True):
