@@ -23,7 +23,7 @@ DEFAULT_SECONDS = 600.0
 # Share of a budget for a solver that cannot predict its time: reading and planning take a part of it, and a solver that
 # gives up has to report alternatives before the budget ends the process.
 UNPREDICTED_SHARE = 0.9
-# Seconds of elimination below which no search for a better solver pays.
+# A solver predicted to take less (seconds) is used without searching for a cheaper one.
 _CHEAP = 5e-4
 
 T = TypeVar("T")

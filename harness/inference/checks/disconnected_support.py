@@ -31,7 +31,7 @@ PROBES = 32
 SWEEPS = 8, 24
 # Largest number of variables: finding feasible starts takes too long on larger models.
 MOST_VARIABLES = 10_000
-# Sweeps of the annealing that estimates log Z for the comparison if the run has no estimate of it.
+# Sweeps of an annealing to the best state, whose weight bounds log Z from below if the run has no estimate of it.
 COOLED = 64
 # A probe has to exceed the run's probability of a state, error bound included, by this much: a component is another
 # place and not a noisy marginal.

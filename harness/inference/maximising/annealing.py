@@ -32,10 +32,10 @@ CALL = 0.25
 
 # Relative difference of log weights up to which two chains count as equally good.
 ALIKE = 1e-9
-# At the last temperature the second-best state of a variable is this many times less likely than its best, at a low
-# percentile of the variables.
+# At the last temperature, a difference of log weights at the low percentile `SMALL` makes a state this many times less
+# likely than its variable's best state.
 FROZEN = 100.0
-# That percentile: the few smallest differences would make the ladder so cold that all other variables freeze at once.
+# Percentile of the differences: the few smallest would make the ladder so cold that all other variables freeze at once.
 SMALL = 10.0
 
 

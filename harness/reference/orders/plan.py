@@ -19,7 +19,7 @@ import numpy as np
 
 from spinbench.reference.network import IntArray
 
-# Largest number of rounds that strip the graph of its sparse parts.
+# Largest number of rounds that remove vertices of low degree.
 _ROUNDS = 100
 # Largest number of variables: above it the bits of all pairs would take more than 100 MiB, and the variables' numbering
 # serves as order.
