@@ -1,4 +1,4 @@
-"""States that no change of a single variable makes heavier (iterated conditional modes)."""
+"""States that no change of a single variable makes heavier (iterated conditional modes; Besag, JRSS B 1986)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class PopulationProgram(IndependentSteps):
             return population
         xp, (count, chains) = self._xp, log_w.shape
         weights, log_mean = self._normalise_weights(log_w)
-        # 1 / Σ w² of normalised weights is the effective number of particles.
+        # 1 / Σ w² of normalised weights is the effective number of particles (Kong, Liu and Wong 1994).
         is_poor = xp.sum(weights**2, axis=0) * count * self._min_effective_share >= 1
         parents = resample_systematically(self._backend, self._backend.uniform(key, (chains,)), weights)
         parents = xp.where(is_poor, parents, xp.arange(count, dtype=xp.int32)[:, None])

@@ -113,7 +113,8 @@ class BoundedDrawsProgram(IndependentSteps):
         """A draw of every chain."""
         xp, half = self._xp, t.slopes[:, None] / 2
         u = t.mean[:, None] + t.root @ self._backend.normal(key, state.p.shape)
-        # Jaakkola and Jordan's bound on each log cosh; the slack of a draw is its log weight.
+        # Jaakkola and Jordan's quadratic bound on each log cosh (Statistics and Computing 2000); the slack of a draw is
+        # its log weight.
         over = self._log_cosh(u) - half * u**2 - (self._log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
         log_w = xp.sum(over, axis=0)
         # The bound holds for every u: a weight above 1 is a rounding error.
