@@ -79,25 +79,6 @@ def test_damaged_files_are_made_anew(compiled, tmp_path, suffix, damage):
     assert (again(21), hits(again)) == (42, 1)
 
 
-@pytest.mark.parametrize("place", ["file", "code"])
-def test_where_nothing_can_be_repaired_a_process_compiles_for_itself(compiled, tmp_path, monkeypatch, place):
-    """A file in place of the folder; damaged code that may not be removed."""
-    if place == "file":
-        (tmp_path / "code").write_text("in the way")
-    else:
-        assert compiled()(21) == 42
-        (file,) = code_files(tmp_path, "nbc")
-        file.write_bytes(file.read_bytes()[:-10])
-
-        def refuse(*_: object) -> None:
-            raise PermissionError(errno.EACCES, "permission denied")
-
-        monkeypatch.setattr(Path, "unlink", refuse)
-    kernel = compiled()
-    assert (kernel(21), kernel(0.5)) == (42, 1.0)
-    assert not kernel.stats.cache_path.startswith(str(tmp_path))
-
-
 @pytest.mark.parametrize("damage", ["", "0123"])
 def test_a_damaged_seal_costs_only_the_code(compiled, tmp_path, damage):
     assert compiled()(21) == 42

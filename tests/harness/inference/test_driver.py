@@ -102,25 +102,6 @@ def test_looks_are_a_fixed_share_of_steps(samples: int) -> None:
     assert outcome.trace.counts == run_chains(Budget(samples=samples), FakeEngine(), batches=64).trace.counts
 
 
-def climbing_often(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
-    betas = np.array([0.0, 0.5])
-    state, slopes = engine.climb(state, betas, 8)
-    trace.climb = Climb(betas, slopes[2:], 8, 16)
-    return state, 16
-
-
-def test_chains_climb_again_for_a_twentieth_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = FakeEngine(shows=True)
-    outcome = run_chains(Budget(samples=16_000, burn_in=20), engine, warm_up=climbing_often)
-    assert outcome.trace.climb is not None
-    climbs, rest = divmod(len(outcome.trace.climb.slopes), 6)
-    assert (climbs, rest) == (pytest.approx(50, abs=2), 0)
-    monkeypatch.setattr(observers, "MAX_SLOPES", 6 * 2 * 4 * 10)
-    outcome = run_chains(Budget(samples=16_000, burn_in=20), engine, warm_up=climbing_often)
-    assert outcome.trace.climb is not None
-    assert 5 * 6 <= len(outcome.trace.climb.slopes) <= 10 * 6
-
-
 def test_a_finished_run_ends_before_its_budget() -> None:
     engine = FakeEngine(compiles=False)
     outcome = run_chains(Budget(samples=1000, burn_in=0), engine, finished=lambda trace: trace.samples >= 40)

@@ -57,26 +57,6 @@ def test_a_result_has_laps(method: str, count: int) -> None:
     assert result.laps.mean_cpu > 0
 
 
-@pytest.mark.parametrize("model", [GRID, generators.sherrington_kirkpatrick(5, seed=0)], ids=["grid", "complete"])
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-@pytest.mark.parametrize("chains", [1, 16, 100])
-def test_checkpoints_that_are_estimated_later_are_those_of_then(
-    model: Model, backend: str, chains: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later = run(model, backend=backend, chains=chains)
-    for limit in ("MAX_BYTES", "MAX_SHARED_BYTES"):
-        monkeypatch.setattr(f"spinbench.inference.driver.{limit}", 0)
-    then = run(model, backend=backend, chains=chains)
-    assert all(callable(point.source) for point in later.trajectory[:-1])
-    assert not any(callable(point.source) for point in then.trajectory)
-    assert len(later.trajectory) == len(then.trajectory) > 4
-    for one, other in zip(later.trajectory, then.trajectory, strict=True):
-        assert (one.samples, one.estimate.status) == (other.samples, other.estimate.status)
-        assert one.estimate is one.estimate
-        for name in ("marginals", "marginals_se", "log_z"):
-            np.testing.assert_array_equal(getattr(one.estimate, name), getattr(other.estimate, name))
-
-
 def test_a_pickled_checkpoint_has_its_estimate() -> None:
     point = run(chains=4).trajectory[1]
     again = pickle.loads(pickle.dumps(point))

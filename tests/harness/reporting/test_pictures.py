@@ -159,30 +159,6 @@ def test_an_answer_far_away_stands_at_the_margin_with_its_number_in_nobodys_way(
             assert not place.overlaps(Bbox([centre - radius, centre + radius])), "a marker hides the number"
 
 
-def test_picture_has_a_panel_a_model_and_an_entry_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Figure] = []
-    original = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda self, *args, **how: drawn.append(self) or original(self, *args, **how)
-    )
-    records = [make(), make(backend="jax"), make("dhmc", "jax", model="other"), make("exact", rmse=0.0, kind="exact")]
-    path = tmp_path / "a" / "p.png"
-    assert accuracy_plots.draw_accuracy_over_time(typed(records), path) == [path]
-    assert path.read_bytes().startswith(b"\x89PNG")
-    shown = [panel for panel in drawn[0].axes if panel.get_visible()]
-    assert [panel.get_title() for panel in shown] == ["grid", "other"]
-    assert all(panel.get_xscale() == panel.get_yscale() == "log" for panel in shown)
-    assert [len(panel.lines) for panel in shown] == [5, 3]  # with the front and the target
-    assert all(panel.get_ylim()[1] >= 9.99 * panel.get_ylim()[0] for panel in shown)
-    _, jax, numpy, front, _ = shown[0].lines
-    assert front.get_color() == plotting.HIGHLIGHT
-    assert numpy.get_color() == jax.get_color() != shown[1].lines[0].get_color()
-    assert numpy.get_marker() != jax.get_marker()
-    assert numpy.get_linestyle() != jax.get_linestyle()
-    labels = {text.get_text() for text in drawn[0].legends[0].get_texts()}
-    assert labels == {"gibbs", "dhmc", "exact (time taken)", "numpy", "jax", "Pareto front"}
-
-
 def test_many_models_take_several_pictures_and_none_without_errors(tmp_path: Path) -> None:
     paths = accuracy_plots.draw_accuracy_over_time(typed([make(model=f"m{i}") for i in range(13)]), tmp_path / "p.png")
     assert [path.name for path in paths if path.stat().st_size] == ["p.png", "p-2.png"]

@@ -13,13 +13,11 @@ from random_models import many
 import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnsupportedError
 from spinbench.inference import registry
-from spinbench.inference.maximising import annealing
 from spinbench.inference.maximising.annealing import RUNGS, hot_and_cold, scale_log_weights
 from spinbench.models import FactorGraph, Model, condition, generators, to_pairwise
 
 MODELS = many(10, 3)
 GRID = generators.grid(8, 8, seed=2)
-TABLE = [[0.0, 1, 2], [1, 0, 0.5], [0.3, 0.2, 0]]
 
 
 def heaviest(model: Model) -> float:
@@ -109,20 +107,6 @@ def test_seconds_are_spent_on_runs_that_grow() -> None:
     assert found.samples > RUNGS
     assert found.diagnostics["annealings"] % 2 == 0
     assert found.diagnostics["annealings"] >= 4
-
-
-@pytest.mark.parametrize("model", [GRID, FactorGraph.from_log_tables((3, 3, 3), [((0, 1), TABLE), ((1, 2), TABLE)])])
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_what_it_is_told_of_in_parts_is_the_same_run(
-    model: Model, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = []
-    for seconds in (0.0, 1e9):
-        monkeypatch.setattr(annealing, "CALL", seconds)
-        found.append(spinbench.run(model, "gibbs", backend, 100, chains=3, target="map"))
-    one, two = found
-    assert (one.samples, one.diagnostics) == (two.samples, two.diagnostics)
-    assert (one.best_state == two.best_state).all()
 
 
 def test_temperatures_are_those_of_the_model() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.inference.stored_states import recorder, storage
+from spinbench.inference.stored_states import storage
 from spinbench.models import FactorGraph, condition, generators
 
 GRAPH = FactorGraph.from_tables((3, 2, 4), [((0, 1), np.arange(1.0, 7).reshape(3, 2)), ((1, 2), np.ones((2, 4)))])
@@ -89,20 +89,6 @@ def test_an_interruption_leaves_no_file(suffix: str, tmp_path: Path) -> None:
         storage.write_states(
             tmp_path / f"states{suffix}", storage.States(interrupted(), (4000, 3, 4), np.dtype(np.uint8), range(4))
         )
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("place", ["_record", "_blocks"])
-def test_an_interruption_says_that_there_is_no_file(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*given: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(recorder.RecordingEngine, place, interrupted)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        spinbench.run(MODELS["pairs"], "gibbs", "numpy", 20, keep=5, keep_in=tmp_path / "states.npz")
-    assert caught.value.__notes__ == [f"{tmp_path / 'states.npz'} was not written: it appears when the run has ended"]
     assert list(tmp_path.iterdir()) == []
 
 

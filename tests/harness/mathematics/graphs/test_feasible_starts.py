@@ -51,32 +51,11 @@ def test_a_chain_starts_alike_beside_any_number_of_others() -> None:
     assert (feasible_starts(model, 8, 5) != feasible_starts(model, 8, 6)).any()
 
 
-def queens(size: int) -> FactorGraph:
-    """In each row one queen, none of which attacks another."""
-    rows, columns = np.triu_indices(size, 1), np.subtract.outer(np.arange(size), np.arange(size))
-    tables = [np.where((columns == 0) | (abs(columns) == j - i), -np.inf, 0.0) for i, j in zip(*rows, strict=True)]
-    return FactorGraph.from_log_tables([size] * size, zip(zip(*rows, strict=True), tables, strict=True), name="queens")
-
-
 def holes(count: int) -> FactorGraph:
     """One variable more than there are states, all of them different."""
     table = np.where(np.eye(count) > 0, -np.inf, 0.0)
     pairs = [((i, j), table) for i in range(count + 1) for j in range(i)]
     return FactorGraph.from_log_tables([count] * (count + 1), pairs, name="holes")
-
-
-def test_searches_that_fail_go_back_and_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_RESTART", 2)
-    descents = []
-    descend = module._Search._descend
-    monkeypatch.setattr(module._Search, "_descend", lambda *given: descents.append(descend(*given)) or descents[-1])
-    model = queens(6)
-    starts = feasible_starts(model, 16, 0)
-    assert np.isfinite(model.log_weight(starts.T)).all()
-    assert len(np.unique(starts, axis=1).T) == 4  # all that there are
-    assert descents.count(None) > 0
-    with pytest.raises(ModelError, match="Z = 0"):
-        feasible_starts(holes(3), 1, 0)
 
 
 def test_a_search_gives_up_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from random_models import enumerate_all, graph, grouped, many
 
-from spinbench.errors import ModelError, UnsupportedError
-from spinbench.mathematics.graphs import feasible_starts
 from spinbench.mathematics.graphs import message_layouts as layouts
 from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.models import FactorGraph, Model, lattices
+from spinbench.models import FactorGraph, Model
 
 
 def log_weights(lowered: layouts.Graph) -> tuple[np.ndarray, np.ndarray]:
@@ -66,19 +64,3 @@ def test_search_finds_allowed_states() -> None:
         allowed = {tuple(s) for s, w in zip(states, weights, strict=True) if w > -np.inf}
         assert all(tuple(column) in allowed for column in found.T)
     assert feasible_states(lower(graph(rng, 5, 6, 0.0)), 4, "free").shape[1] == 0
-
-
-def test_search_goes_back_and_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ring in two colours: arc consistent, and impossible where the ring is odd."""
-    apart = np.where(np.eye(2) > 0, -np.inf, 0.0)
-    even, odd = (
-        lower(FactorGraph.from_log_tables([2] * n, [(edge, apart) for edge in lattices.ring_edges(n).tolist()]))
-        for n in (8, 9)
-    )
-    found = feasible_states(even, 2, "ring")
-    assert (found != np.roll(found, 1, axis=0)).all()
-    with pytest.raises(ModelError, match="allow no state"):
-        feasible_states(odd, 2, "ring")
-    monkeypatch.setattr(feasible_starts, "MAX_CHOICES", 0)
-    with pytest.raises(UnsupportedError, match="found in 0 tries; mf needs one"):
-        feasible_states(even, 2, "ring")

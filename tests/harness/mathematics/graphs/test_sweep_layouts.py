@@ -10,18 +10,10 @@ import pytest
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
 from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import (
-    compressed_rows,
-    dense_rows,
-    is_dense,
-)
-from spinbench.mathematics.graphs.sweep_layouts import (
-    Scan,
-    layout,
-    scan_tables,
-    sweep_tables,
-)
-from spinbench.models import PairwiseModel
+from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense
+from spinbench.mathematics.graphs.sweep_layouts import Scan, by_variable, layout, scan_tables, sweep_tables
+from spinbench.methods.gibbs.gibbs import Gibbs
+from spinbench.models import PairwiseModel, generators
 
 
 def grid_edges(rows, columns, torus=False):
@@ -207,3 +199,12 @@ def test_the_mode_is_a_local_maximum_of_a_large_model():
     fields = model.biases + model.csr() @ s
     assert (fields[s == 1] > 0).all()
     assert (fields[s == 0] <= 0).all()
+
+
+@pytest.mark.parametrize("scan", ["chromatic", "raster", "random"])
+@pytest.mark.parametrize("model", [generators.grid(4, 5, seed=0), generators.sherrington_kirkpatrick(9, seed=1)])
+def test_no_single_change_raises_the_weight(model, scan):
+    tables = Gibbs(scan=scan).plan(model)
+    state = by_variable(tables.order, tables.mode)
+    others = np.abs(state - np.eye(len(state)))
+    assert (model.log_weight(others) <= model.log_weight(state)).all()

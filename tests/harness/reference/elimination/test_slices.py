@@ -98,17 +98,6 @@ def test_many_small_slices_are_predicted_to_wait_for_each_other_and_refused() ->
         reference.solve(model, method="bucket_tree", cache=False, max_bytes=3000, seconds=10.0)
 
 
-def test_an_error_in_a_slice_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    sliced = SlicedElimination(BucketTree.build(Problem(generators.grid(4, 4))), [0, 5], 2)
-
-    def fail(self: object, states: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(SlicedElimination, "_slice", fail)
-    with pytest.raises(MemoryError):
-        sliced.solve(marginals=True)
-
-
 def test_memory_is_kept_by_more_slices_and_time_refuses() -> None:
     model = generators.random_regular(60, 3, seed=2)
     whole = spinbench.exact(model, cache=False)
