@@ -10,6 +10,8 @@ from types import FrameType
 def main() -> int:
     """The exit status of a command; interrupts end it also while it is imported and while Python shuts down."""
     signal.signal(signal.SIGINT, _exit)
+    # Python that is started from here, by whatever library, imports nothing from the folder that it is started in.
+    os.environ["PYTHONSAFEPATH"] = "1"
     from spinbench.cli import main as run_command
 
     status = run_command()

@@ -21,7 +21,7 @@ def cache_folder() -> Path:
 
     Compiled code is run and exact answers are believed, so nobody else may write there: in a folder of another user, or
     one that others can enter, whatever they may do below, it is a folder of one's own, mode 700; and the temporary one
-    belongs to this process.
+    belongs to this process. Of the folders above, nobody else may put another one in its place.
     """
     chosen = os.environ.get(VARIABLE)
     if not chosen:
@@ -61,9 +61,20 @@ def _is_ours(folder: Path) -> bool:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
         with tempfile.TemporaryFile(dir=folder):
-            return os.name == "nt" or (owners == {_user()} and not mode & OTHERS)
+            private = owners == {_user()} and not mode & OTHERS
+            return os.name == "nt" or (private and all(map(_is_stable, folder.resolve().parents)))
     except OSError:
         return False
+
+
+def _is_stable(parent: Path) -> bool:
+    """Whether nobody but this user and root can put another folder in the place of one in this parent.
+
+    Members of a user's own group may, as umask 002 lets them: on systems that have it, there are no others.
+    """
+    status = parent.stat()
+    loose = stat.S_IWOTH if status.st_gid in (_user(), 0) else stat.S_IWOTH | stat.S_IWGRP
+    return status.st_uid in (_user(), 0) and (not status.st_mode & loose or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _user() -> int:

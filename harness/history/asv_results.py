@@ -14,6 +14,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,16 +187,23 @@ class ResultFiles:
         return benchmarks
 
     def _discover_benchmarks(self) -> dict[str, Any]:
-        """The benchmarks that asv finds in the suite."""
+        """The families' benchmarks, as asv finds them in spinbench's own suite.
+
+        No code of the checkout is imported, which others may have written.
+        """
+        if not self.families:
+            return {}
         with self._scratch_folder() as scratch:
             out = scratch / "discovered.json"
-            command = [sys.executable, asv.benchmark.__file__, "discover", self.config.benchmark_dir, str(out)]
+            suite = str(resources.files("spinbench.history.suite"))
+            command = [sys.executable, asv.benchmark.__file__, "discover", suite, str(out)]
             done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
             if done.returncode or not out.is_file():
                 reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-                raise HistoryError(f"asv cannot import the benchmarks in {self.config.benchmark_dir}: {reason}")
+                raise HistoryError(f"asv cannot import the benchmarks in {suite}: {reason}")
             descriptions: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-        return {benchmark["name"]: benchmark for benchmark in descriptions}
+        names = {family.benchmark_name(metric.name) for family in self.families.values() for metric in family.metrics}
+        return {benchmark["name"]: benchmark for benchmark in descriptions if benchmark["name"] in names}
 
     def _machine_description(self) -> dict[str, str]:
         """asv's description of this machine."""

@@ -3,13 +3,14 @@ knows Hydra."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, RangeSweep
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.conf import searchpath
@@ -51,6 +52,11 @@ def _class(classes: DictConfig, name: str) -> str | None:
 searchpath.register_resolver("spinbench.class", _class)
 # number of cells that can be timed in parallel on this machine
 searchpath.register_resolver("spinbench.cores", lambda: len(environment.timing_cores()))
+# Of one setting: a sweep of a million cells takes a day at a tenth of a second each.
+MAX_VALUES = 10**6
+# In the names of folders whose files are unpickled: nobody could put files there before.
+_SECRET = secrets.token_hex(8)
+searchpath.register_resolver("spinbench.secret", lambda: _SECRET)
 
 
 @dataclass(frozen=True)
@@ -242,11 +248,21 @@ def _values(parser: OverridesParser, lines: Sequence[str]) -> dict[str, list[str
             continue
         options[key] = [str(override.input_line)]
         if override.is_sweep_override():
+            _check_range(override)
             with hydra_errors.readable(str(override.input_line)):
                 options[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
         if not options[key]:
             raise SpinbenchError(f"{override.input_line} was given, and nothing has such a name")
     return options
+
+
+def _check_range(override: Override) -> None:
+    """Refuses a range that would be written out for minutes, or for ever."""
+    values = override.value()
+    if isinstance(values, RangeSweep):
+        step = float(values.step or 0)
+        if not step or abs((float(values.stop or 0) - float(values.start or 0)) / step) > MAX_VALUES:
+            raise SpinbenchError(f"{override.input_line} was given; a range has at most {MAX_VALUES} values")
 
 
 def _first(choices: Mapping[str, Sequence[str]]) -> list[str]:

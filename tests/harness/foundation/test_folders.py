@@ -31,7 +31,8 @@ def test_a_folder_that_others_can_enter_is_not_believed(chosen: Path, mode: int)
     chosen.mkdir()
     chosen.chmod(mode)
     found = folders.cache_folder()
-    assert found.parent == chosen
+    # Where others may write, they may put another folder in the place of one that nobody else can enter.
+    assert (found.parent == chosen) == (mode != 0o777)
     assert found.stat().st_mode & 0o777 == 0o700
 
 
@@ -86,3 +87,25 @@ def test_what_stands_in_the_place_of_a_part_is_named(chosen: Path) -> None:
         folders.ensure_folder(part)
     part.unlink()
     assert folders.ensure_folder(part).is_dir()
+
+
+@pytest.mark.parametrize(("mode", "safe"), [(0o777, False), (0o1777, True), (0o755, True), (0o772, False)])
+def test_nobody_else_may_replace_the_cache_by_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, safe: bool
+) -> None:
+    parent = tmp_path / "parent"
+    (parent / "inner").mkdir(parents=True)
+    parent.chmod(mode)
+    monkeypatch.setenv(folders.VARIABLE, str(parent / "inner" / "mine"))
+    assert (parent in folders.cache_folder().parents) == safe
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give folders away")
+def test_groups_and_owners_of_folders_above_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for owner, group, mode, safe in ((12345, 0, 0o755, False), (0, 12345, 0o775, False), (0, 0, 0o775, True)):
+        parent = tmp_path / f"{owner}-{group}"
+        parent.mkdir()
+        parent.chmod(mode)
+        os.chown(parent, owner, group)
+        monkeypatch.setenv(folders.VARIABLE, str(parent / "mine"))
+        assert (parent in folders.cache_folder().parents) == safe

@@ -166,7 +166,7 @@ def test_unreadable_records_are_named_and_skipped(project: Any, commit: str) -> 
 def test_errors_are_sentences(bare_project: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = bare_project.root
     folder = fill(bare_project, bare_project.commit("first"))
-    suite, config = root / "harness" / "history" / "suite" / "inference.py", root / "asv.conf.json"
+    config = root / "asv.conf.json"
     for inner in (tmp_path / "plain", root / "inner"):
         inner.mkdir()
         (inner / "asv.conf.json").write_text(config.read_text())
@@ -183,12 +183,18 @@ def test_errors_are_sentences(bare_project: Any, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SPINBENCH_MACHINE", "../up")
     refused(r"machine name '\.\./up' cannot name a folder")
     monkeypatch.setenv("SPINBENCH_MACHINE", "testbox")
-    suite.write_text("import nothing_of_this_name\n")
-    refused(r"asv cannot import the benchmarks .* 'nothing_of_this_name'")
-    suite.write_text("")
-    refused(r"asv does not find benchmark inference\.track_marginal_rmse")
     config.write_text("{")
     refused("asv cannot read")
+
+
+def test_nothing_of_a_checkout_is_imported(bare_project: Any, tmp_path: Path) -> None:
+    """Neither its benchmarks nor modules beside them, of the names of asv's own."""
+    folder = fill(bare_project, bare_project.commit("first"))
+    suite = bare_project.root / "harness" / "history" / "suite"
+    for file in (suite / "inference.py", suite / "__init__.py", bare_project.root / "asv.py", suite / "asv_runner.py"):
+        file.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    assert record(bare_project.root, [folder]).new
+    assert not (tmp_path / "ran").exists()
 
 
 RECORDER = """
