@@ -21,12 +21,12 @@ import pandas as pd
 
 import spinbench
 from spinbench.errors import SpinbenchError
-from spinbench.inference.advising.candidates import Entrants, parse
+from spinbench.inference.advising.candidates import parse
 from spinbench.inference.advising.ranking import Target, flat
 from spinbench.inference.registry import make_method
 from spinbench.models import FactorGraph, Model, catalogue, generators
 
-ENTRANTS: Entrants = (
+ENTRANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("gibbs", {}), ("wmb", {"ibound": 7}), ("bp", {}), ("pt", {}), ("smc", {}), ("blocks", {"size": 256})),
     *(("swendsen_wang", {}), ("blocks", {})),
 )
@@ -113,7 +113,7 @@ def error_of(result: spinbench.Result, exact: spinbench.Result, target: Target) 
 def errors(model: Model, exact: spinbench.Result, target: Target, seconds: float, seed: int) -> dict[str, float]:
     """Of each candidate that has so many seconds; infinite where it cannot."""
     by_label = dict[str, float]()
-    for candidate in parse(candidates(), model)[0]:
+    for candidate in parse(candidates())[0]:
         method, budget = candidate.method_with_settings, f"{max(seconds, 0.01):.4g} s"
         try:
             result = spinbench.run(model, method, candidate.backend, budget, seed=seed)

@@ -33,7 +33,7 @@ class Entry:
         fate: "won", or why it fell out.
         method, backend, settings: of the candidate.
         seed: of its runs.
-        asked: the budget in samples of its last run that gave an answer, which makes it again; None: none did.
+        asked: the budget of its last run that gave an answer; in samples it makes the same again. None: none did.
         result: of that run.
         failed: whether it gave none because of a defect.
     """
@@ -111,7 +111,9 @@ class Advice:
 
 def python_call(candidate: Candidate, budget: Budget, chains: int, seed: int) -> str:
     """`spinbench.run` with all that the answer depends on."""
-    arguments = f"{candidate.method!r}, {candidate.backend!r}, {budget.samples}, burn_in={budget.burn_in}"
+    arguments = f"{candidate.method!r}, {candidate.backend!r}, {str(budget)!r}"
+    if budget.samples is not None:
+        arguments = f"{candidate.method!r}, {candidate.backend!r}, {budget.samples}, burn_in={budget.burn_in}"
     settings = "".join(f", {name}={value!r}" for name, value in candidate.settings.items())
     return f"spinbench.run(model, {arguments}, chains={chains}, seed={seed}{settings})"
 
@@ -122,14 +124,14 @@ def sweep_command(source: Mapping[str, object], candidate: Candidate, budget: Bu
     Args:
         source: the model's configuration: {"model": "uai14/DBN_11"}, or that of a file.
     """
+    numbers = {"seconds": budget.seconds, "samples": budget.samples, "burn_in": budget.burn_in, "cpu": budget.cpu}
     settings = {
         **source,
         "method": candidate.method,
         **{f"method.{name}": value for name, value in candidate.settings.items()},
         "backend": candidate.backend,
-        "budget": "samples",
-        "budget.samples": budget.samples,
-        "budget.burn_in": budget.burn_in,
+        "budget": "standard" if budget.samples is None else "samples",
+        **{f"budget.{name}": value for name, value in numbers.items() if value is not None},
         "chains": chains,
         "seed": seed,
     }

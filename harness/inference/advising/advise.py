@@ -15,6 +15,7 @@ from spinbench.inference.advising.advice import Advice, Entry, conclude, narrow_
 from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
+from spinbench.inference.advising.portfolio import choose
 from spinbench.inference.advising.race import Race, Watch, with_seeds
 from spinbench.inference.advising.ranking import TARGETS, Target, View
 from spinbench.inference.budget import Budget, is_whole, parse_seconds
@@ -63,7 +64,7 @@ def advise(
     for name, value, least in (("seed", seed, 0), ("chains", chains, 1)):
         if not is_whole(value, least):
             raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
-    entered, ask_exact = parse(candidates, model)
+    entered, ask_exact = parse(candidates)
     with whole(f"advice on {model.name}") as say, deadline.budgets_on(cpu=cpu):
 
         def tell(entrants: Sequence[Entrant], now: str) -> None:
@@ -81,13 +82,24 @@ def advise(
             exact_result, why, known = answer_exactly(model, seconds, target)
             if exact_result is not None:
                 return _advice_of_exact(exact_result, target, (seconds, deadline.now() - since), (chains, seed), source)
+        chosen, others = choose(model, entered, target)
         tell([], "loading")
         loading = deadline.now()
-        prepare(entered)
+        prepare(chosen)
         since += deadline.now() - loading
         tell([], "looking for heavy states")
         bounds = (*known, *bounds_of_states(model, seed, seconds))
-        race = Race(model, with_seeds(entered, seed), target, seconds, since + seconds, chains, tell, bounds)
+        race = Race(
+            model,
+            with_seeds([*chosen, *others], seed),
+            target,
+            seconds,
+            since + seconds,
+            chains,
+            tell,
+            bounds,
+            len(chosen),
+        )
         interrupted = False
         try:
             race.run()
@@ -140,23 +152,29 @@ def _advice_of_race(
 ) -> Advice:
     views = race.views()
     if not views:
-        silent = f"it says nothing of the {race.target.replace('_', ' ')} but bounds"
+        silent = "it says nothing of the marginals"
         fates = {r.candidate.label: r.fate if r.result is None else silent for r in race.entrants[:3]} or {"exact": why}
         reasons = [f"{label}: {fate}" for label, fate in fates.items()]
         reasons += [f"{bound.side} bound on log Z: {bound.value:.8g} ({bound.by})" for bound in race.bounds()]
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
     winner = race.of(views[0])
     assert winner.result is not None
-    answer = ranking.attach_bounds(winner.candidate, winner.result, race.bounds())
-    conclusion = conclude(views, race.budget, race.target, narrow_bracket(answer, race.target))
+    answer = winner.result
+    if race.target == "log_z" and answer.log_z_kind in ("lower", "upper"):
+        answer = replace(answer, log_z=float(views[0].values[0]), log_z_kind="estimate", log_z_se=None)
+    answer = ranking.attach_bounds(winner.candidate, answer, race.bounds())
+    bracket = narrow_bracket(answer, race.target)
+    conclusion = conclude(views, race.budget, race.target, bracket)
     sentences = [conclusion.sentence]
     if interrupted:
         sentences.append("interrupted")
     place = winner.candidate, winner.request, race.chains, winner.seed
-    expected = ranking.score(views[0], views)
+    expected = float(np.sqrt(ranking.score(views[0], views)))
+    if bracket is not None and bracket.error_bound is not None:
+        expected = min(expected, bracket.error_bound)
     return Advice(
         answer=answer,
-        error=float(np.sqrt(expected)),
+        error=expected,
         resolved=conclusion.resolved,
         verdict="; ".join(sentences),
         next=conclusion.next,

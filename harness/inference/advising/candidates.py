@@ -13,36 +13,19 @@ from spinbench.foundation import plugins
 from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.inference.runner import run
-from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models import PairwiseModel
 
-Entrants = tuple[tuple[str, Mapping[str, Any]], ...]
-# Limit of a block's table entries: larger blocks mix better and cost more per step.
-_LARGE: Mapping[str, object] = {"size": 4096}
-# In starting order, of which a short budget only reaches the first: gibbs, which wins most races, then methods that
-# disagree with gibbs where it is wrong. Methods of plugins follow.
-DEFAULT: Entrants = (
+# Methods of which `portfolio` chooses. Those of plugins follow.
+DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("gibbs", {}),
     ("wmb", {}),
     ("bp", {}),
     ("pt", {}),
     ("smc", {}),
-    ("blocks", _LARGE),
+    ("blocks", {"size": 4096}),
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
-# Starting order for factors with zeros, which single-variable updates may not cross.
-WITH_ZEROS: Entrants = (
-    ("blocks", _LARGE),
-    ("wmb", {}),
-    ("bp", {}),
-    ("gibbs", {}),
-    ("pt", {}),
-    ("smc", {}),
-    ("blocks", {}),
-)
-# Samples of the first run on models of up to a hundred variables: as many as take almost no time. Other methods make
-# two, as do all methods on NumPy.
-FIRST = {"gibbs": 64, "swendsen_wang": 64, "pt": 8, "blocks": 8, "wmb": 8}
 # In order of preference for a method; backends of plugins follow.
 BACKENDS = ("numba", "numpy", "jax")
 INTERPRETED = "numpy"
@@ -87,10 +70,10 @@ class Candidate:
             return f"{self.method}({settings}).{self.backend}"
         return f"{self.method}.{self.backend}"
 
-    def first(self, variables: int) -> int:
-        """Samples of the first run."""
-        samples = {INTERPRETED: 2}.get(self.backend, FIRST.get(self.method, 2))
-        return max(2, min(samples, 100 * samples // max(variables, 1)))
+    @property
+    def recorded_as(self) -> str:
+        """Its name in tables of runs on any backend: "blocks(size=4096)"."""
+        return self.label.removesuffix(f".{self.backend}")
 
     @property
     def method_with_settings(self) -> Method:
@@ -104,20 +87,17 @@ class Candidate:
         return Candidate(self.method, INTERPRETED, self.settings, self.instance)
 
 
-def default(model: Model) -> list[Candidate]:
-    """Built-in methods of the table for such a model and all of plugins, each on the first backend that runs it."""
-    table = DEFAULT
-    if isinstance(model, FactorGraph) and model.has_zeros:
-        table = WITH_ZEROS
+def default() -> list[Candidate]:
+    """Built-in methods of the table and all of plugins, each on the first backend that runs it."""
     owned = {name for name in registry.names("methods") if _is_own(name)}
     others: list[tuple[str, Mapping[str, object]]] = [
         (name, {}) for name in registry.names("methods") if name not in owned
     ]
-    pairs = [(name, _first_backend(name), settings) for name, settings in (*table, *others)]
+    pairs = [(name, _first_backend(name), settings) for name, settings in (*DEFAULT, *others)]
     return [Candidate(name, backend, settings) for name, backend, settings in pairs if backend is not None]
 
 
-def parse(candidates: Sequence[object] | None, model: Model) -> tuple[list[Candidate], bool]:
+def parse(candidates: Sequence[object] | None) -> tuple[list[Candidate], bool]:
     """Candidates, and whether the exact answer is among them.
 
     Args:
@@ -128,7 +108,7 @@ def parse(candidates: Sequence[object] | None, model: Model) -> tuple[list[Candi
         SpinbenchError: there are none, an unknown name, or a pair that does not run.
     """
     if candidates is None:
-        return default(model), True
+        return default(), True
     if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
         raise SpinbenchError(f"candidates={candidates!r} was given; a list of methods is needed, or None for all")
     parts: list[Candidate] = []

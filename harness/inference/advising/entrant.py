@@ -11,9 +11,10 @@ import math
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
-from spinbench.errors import SpinbenchError
+from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.foundation import deadline
 from spinbench.foundation.child import Child, DiedError, first_ready
 from spinbench.inference.advising.candidates import Candidate
@@ -24,11 +25,11 @@ from spinbench.models import Model
 
 # Samples per step of burn-in.
 BURN_IN = 4
-# Budget of methods that do not sample, which end by convergence.
-ITERATIONS = Budget(samples=1000, burn_in=0)
-# Largest ratio of a run's length to the one before, which may be too short for a reliable time per sample.
-MAX_GROWTH = 300.0
-# Smallest ratio for which another run pays, since every run starts anew.
+# Share of its seconds by which a run in samples is longer than one in seconds with as many samples, for its burn-in.
+BURN_IN_SECONDS = 0.13
+# Budget of a run where a few seconds are too short for a sample.
+FEWEST = Budget(samples=2, burn_in=1)
+# Smallest ratio of a run's length to the one before for which it pays, since every run starts anew.
 MIN_GROWTH = 1.3
 
 Work = Callable[[Any], Result]
@@ -75,9 +76,15 @@ def _outcome(work: Work, request: Budget) -> Outcome:
 
 def work_of(model: Model, candidate: Candidate, chains: int, seed: int) -> Work:
     """Runs of a candidate; requests are budgets."""
-    return lambda budget: run(
-        model, candidate.method_with_settings, candidate.backend, budget, chains=chains, seed=seed, checkpoints=1
-    )
+    place = partial(run, model, candidate.method_with_settings, candidate.backend)
+
+    def work(budget: Budget) -> Result:
+        try:
+            return place(budget, chains=chains, seed=seed, checkpoints=1)
+        except BudgetError:
+            return place(FEWEST, chains=chains, seed=seed, checkpoints=1)
+
+    return work
 
 
 @dataclasses.dataclass
@@ -89,7 +96,7 @@ class Entrant:
         seed: of its runs.
         child: its process; None before its turn.
         sampler: whether it goes on as long as it is let.
-        request: the budget of its newest result, in samples, so that it can be made again.
+        request: the budget of its newest result.
         result: the newest; took, spent: seconds of that request, and of all, on the clock of budgets.
         rounds: requests that were answered.
         fate: why it is out; "" while it is in.
@@ -100,7 +107,7 @@ class Entrant:
     seed: int = 0
     child: Child[Outcome] | None = None
     sampler: bool = True
-    request: Budget = ITERATIONS
+    request: Budget = FEWEST
     result: Result | None = None
     took: float = 0.0
     spent: float = 0.0
@@ -114,20 +121,13 @@ class Entrant:
         return self.result is not None and not self.fate and self.child is not None and self.child.alive
 
     @property
-    def moving(self) -> float:
-        """Seconds of the newest result that grow with its samples, on the clock of budgets."""
-        assert self.result is not None
-        seconds = self.result.seconds.burn_in + self.result.seconds.run
-        return min(seconds, self.took) if deadline.on_cpu() else seconds
-
-    @property
     def waiting_seconds(self) -> float:
         """Seconds since its request, on the clock of budgets."""
         assert self.child is not None
         return self.child.spent_seconds() - self._spent_before
 
-    def start(self, work: Work, variables: int) -> None:
-        """Its process, and its first run, which compiles and tells roughly what a sample costs.
+    def start(self, work: Work, seconds: float) -> None:
+        """Its process, and its first run, of so many seconds, which loads code and tells what a sample costs.
 
         The process is forked, so that what this one has compiled and loaded is there, and the model need not be sent.
         """
@@ -137,8 +137,7 @@ class Entrant:
         self.child = Child(answer_requests, (work, iter(requests.recv, None)), fork=True)
         requests.close()
         self.sampler = self.candidate.method_with_settings.stochastic
-        samples = self.candidate.first(variables)
-        self.ask(Budget(samples=samples, burn_in=max(1, samples // BURN_IN)) if self.sampler else ITERATIONS)
+        self.ask(Budget(seconds=seconds, cpu=deadline.on_cpu()))
 
     def ask(self, request: Budget) -> None:
         """Send a request to its process."""
@@ -170,19 +169,26 @@ class Entrant:
         return outcome
 
     def longer(self, seconds: float) -> Budget | None:
-        """A budget that takes about so many seconds, by what the newest result took; None: it would be no longer."""
+        """A budget that takes about so many seconds, in samples, which make the same result again; None: it would be no
+        longer than the last.
+
+        Methods that start no chains get seconds: what their first draws take says little of later ones.
+        """
         if not (self.racing and self.sampler):
             return None
         assert self.result is not None
-        rest = self.result.seconds.plan if self.rounds == 1 else self.took - self.moving
-        factor = min((seconds - rest) / max(self.moving, 1e-4), MAX_GROWTH)
+        # What does not grow with the samples has passed beside the seconds of a first run.
+        moving = min(self.request.seconds or self.took, self.took)
+        rest = self.took - moving
+        factor = (seconds - rest) / max(moving, 1e-4)
         if factor < MIN_GROWTH:
             return None
-        assert self.request.samples is not None
-        assert self.request.burn_in is not None
-        return Budget(
-            samples=math.ceil(self.request.samples * factor), burn_in=math.ceil(self.request.burn_in * factor)
-        )
+        if not self.candidate.method_with_settings.started:
+            return Budget(seconds=seconds - rest, cpu=deadline.on_cpu())
+        # Half of the rest was loading.
+        factor += rest / 2 / max(moving, 1e-4)
+        samples = max(math.ceil(self.result.samples * factor / (1 + BURN_IN_SECONDS)), 2)
+        return Budget(samples=samples, burn_in=math.ceil(samples / BURN_IN))
 
     def leave(self, why: str) -> None:
         """Out, and its process ended."""

@@ -1,13 +1,11 @@
-"""A race: candidates run in rounds of growing budgets, of which a third stays each time, until one is left.
-
-Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016
-(successive halving); here the losses are those that `ranking` expects without the truth.
-"""
+"""A race: a few candidates run for a while, and the one that `ranking` expects to err least has what is left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from spinbench.api.bounds import Bound
 from spinbench.foundation import deadline
@@ -19,27 +17,22 @@ from spinbench.inference.advising.entrant import Entrant, work_of
 from spinbench.inference.advising.ranking import Target, View
 from spinbench.models import Model
 
-# Share of the remaining seconds for the opening: loading, compiling and the first samples.
-OPENING = 0.45
-# Share of that time that a single candidate may take.
-PATIENCE = 0.5
-# A candidate may take at least this many seconds.
-LEAST_PATIENCE = 0.5
-# Share of the remaining time for longer runs of samplers whose first run gave only a bound. For `wmb` this happens when
-# the first draws are unlikely; a second later it has log Z to four digits.
-SILENT = 0.3
-# Shares of the remaining seconds that the rounds take; the rest is for the winner.
-ROUNDS = (0.2, 0.3)
-# Share of the candidates that go on to the next round, two at least.
-KEPT = 1 / 3
-# Share of the remaining time for a witness, a candidate of another kind that may confirm the winner, if there is none
-# yet.
-WITNESS = 0.5
+# Share of the budget for the first run of each candidate.
+TRIAL = 0.1
+# Share of the budget for the first runs of all, loading and compiling included.
+TRIALS = 0.4
+# Share of the remaining seconds for the first run of one candidate as long as no other has an answer.
+PATIENCE = 0.7
+# Factor on its seconds, and seconds beside them, that a first run may take where another has an answer.
+OVERRUN, LOADING = 1.5, 0.5
+# Share of the seconds after the first runs for a witness, a candidate of another kind that may confirm the winner, if
+# there is none yet.
+WITNESS = 0.3
 # Share of the time remaining at the end that the winner's last run is planned to take.
-FINAL = 0.9
+FINAL = 0.85
 # Largest delay of the last run beyond the budget: a share of the budget plus a number of seconds.
-LATE = 0.1
-LATE_SECONDS = 0.2
+LATE = 0.2
+LATE_SECONDS = 0.5
 
 Watch = Callable[[Sequence[Entrant], str], None]
 
@@ -51,6 +44,7 @@ class Race:
     Attributes:
         model: to be raced on.
         entrants: all that took part, in the order of their start.
+        size: how many of them race; the others take the places of those that give no answer.
         target: what is judged.
         budget, deadline: seconds in all, and when they are over, on the clock `foundation.deadline.now`.
         chains: of every run.
@@ -66,6 +60,7 @@ class Race:
     chains: int
     watch: Watch
     known_bounds: tuple[Bound, ...] = ()
+    size: int = 3
 
     @property
     def left(self) -> float:
@@ -75,11 +70,7 @@ class Race:
     def run(self) -> None:
         """All of it; the winner is the first of `views` then."""
         try:
-            self._open()
-            self._lengthen_silent(SILENT)
-            for number, share in enumerate(ROUNDS):
-                if not self._exact() and len(self._racing()) > 1:
-                    self._round(share, judged=number > 0)
+            self._try_all()
             self._finish()
         finally:
             for entrant in self.entrants:
@@ -87,16 +78,16 @@ class Race:
 
     def views(self) -> list[View]:
         """What the candidates say, in and out of the race, from the best to the worst."""
-        views = [view for view in map(self._view, self.entrants) if view is not None]
-        if self.target == "log_z":
-            views = ranking.reject_outside_bounds(views, self.bounds())
-        return ranking.order(views)
-
-    def _view(self, entrant: Entrant) -> View | None:
-        """What an entrant says of the target, if that is more than a bound."""
-        if entrant.result is None:
-            return None
-        return ranking.view(entrant.candidate, entrant.result, self.target)
+        views: list[View | None] = []
+        bounds = self.bounds()
+        for entrant in self.entrants:
+            if entrant.result is None:
+                continue
+            view = ranking.view(entrant.candidate, entrant.result, self.target)
+            if self.target == "log_z":
+                view = ranking.judge_by_bounds(view or ranking.view_of_bounds(entrant.candidate, bounds), bounds)
+            views.append(view)
+        return ranking.order([view for view in views if view is not None])
 
     def bounds(self) -> tuple[Bound, ...]:
         """The tightest of all on log Z."""
@@ -130,22 +121,21 @@ class Race:
     def _exact(self) -> bool:
         return any(view.exact for view in self.views())
 
-    def _open(self) -> None:
-        """The first run of each, side by side on the processor's cores: most of it is loading and compiling.
+    def _try_all(self) -> None:
+        """The first run of each, side by side on the processor's cores.
 
         It goes on for as long as nobody who claims errors has spoken: the answer of others is nothing to judge by.
         """
-        until = self._now() + OPENING * self.left
+        until = self._now() + TRIALS * self.left
         waiting, running = list(self.entrants), list[Entrant]()
         # CPU seconds of parallel candidates add up, so that a limit in CPU time would depend on the number of cores.
         cores = 1 if deadline.on_cpu() else available_cores()
-        while (waiting or running) and (self._now() < until or not self._claiming()) and self.left > 0:
-            while waiting and len(running) < cores and (until > self._now() or not self._claiming()):
+        while self.left > 0 and not self._exact():
+            while waiting and self._has_room(running, cores) and (until > self._now() or not self._claiming()):
                 running.append(self._start(waiting.pop(0)))
-            # The last candidate of the opening has just finished.
             if not running:
                 break
-            self._tell("starting")
+            self._tell("first runs")
             for entrant in self._heard(running, until, alone=not waiting):
                 running.remove(entrant)
                 if entrant.take(0.0).late:
@@ -153,100 +143,60 @@ class Race:
         for entrant in running:
             entrant.leave("it was not ready in time")
         for entrant in waiting:
-            entrant.leave("the budget was over before its turn")
+            entrant.leave("others were expected to do better, or had the time")
+
+    def _has_room(self, running: Sequence[Entrant], cores: int) -> bool:
+        """Whether one more may start."""
+        return len(running) < cores and len(running) + len(self._racing()) < self.size
 
     def _heard(self, running: list[Entrant], until: float, *, alone: bool) -> list[Entrant]:
-        """Those that have something to say, or the one that has kept silent for too long.
-
-        That is half of the opening, or half of what is left as long as no sampler has said anything; who compiles
-        nothing then has all of it where nobody else waits.
-        """
+        """Those that have something to say, or the one that has kept silent for too long."""
         oldest = max(running, key=lambda entrant: entrant.waiting_seconds)
-        rest = until - self._now()
+        waited = oldest.waiting_seconds
+        patience = self.left
         if self._claiming():
-            patience = min(
-                rest, max(PATIENCE * (rest + oldest.waiting_seconds), LEAST_PATIENCE) - oldest.waiting_seconds
-            )
-        elif oldest.candidate.without_compilation() is None:
-            patience = self.left if alone else (self.left - oldest.waiting_seconds) / 2
-        else:
-            patience = PATIENCE * (self.left + oldest.waiting_seconds) - oldest.waiting_seconds
+            patience = min(until - self._now(), OVERRUN * TRIAL * self.budget + LOADING - waited)
+        elif not alone:
+            patience = PATIENCE * (self.left + waited) - waited
         ready = first_ready([entrant.child for entrant in running if entrant.child is not None], patience)
         return [running[number] for number in ready] or [oldest]
 
     def _start(self, entrant: Entrant) -> Entrant:
-        work = work_of(self.model, entrant.candidate, self.chains, entrant.seed)
-        entrant.start(work, self.model.num_variables)
+        entrant.start(work_of(self.model, entrant.candidate, self.chains, entrant.seed), TRIAL * self.budget)
         return entrant
 
     def _instead(self, late: Entrant, waiting: list[Entrant]) -> None:
         """Where compiling takes too long for all, the backend without any answers."""
         late.fate = f"not ready after {late.spent:.2g} s"
         other = late.candidate.without_compilation()
-        if other is not None and len({entrant.candidate.kind for entrant in self._racing()}) < 2:
+        if other is not None and not self._claiming():
             waiting.insert(0, Entrant(other, late.seed))
             self.entrants.append(waiting[0])
 
-    def _lengthen_silent(self, share: float) -> None:
-        """Samplers that have no more than a bound yet share so much of what is left: that puts nobody behind."""
-        silent = [entrant for entrant in self._claiming() if self._view(entrant) is None]
-        until = self.left * (1 - share)
-        for number, entrant in enumerate(silent):
-            self._tell(f"{entrant.candidate.label} has no more than a bound, and runs again")
-            self._lengthen(entrant, (self.left - until) / (len(silent) - number))
-
-    def _round(self, share: float, *, judged: bool) -> None:
-        """Longer runs of all, then fewer of them."""
-        part = share * self.left / max(sum(entrant.sampler for entrant in self._racing()), 1)
-        for entrant in self._racing():
-            self._tell(f"{entrant.candidate.label} runs")
-            self._lengthen(entrant, part)
-        self._drop(judged=judged)
-
-    def _lengthen(self, entrant: Entrant, seconds: float) -> None:
-        """Runs of growing length: the first are too short to tell what a long one takes."""
-        until = entrant.spent + seconds
-        while (request := entrant.longer(until - entrant.spent)) is not None:
+    def _lengthen(self, entrant: Entrant, share: float) -> None:
+        """A longer run, in a share of what is left."""
+        seconds = share * self.left
+        if (request := entrant.longer(seconds)) is not None:
             entrant.ask(request)
-            entrant.take(min(3 * seconds + 0.3, self.left))
-
-    def _drop(self, *, judged: bool) -> None:
-        """All but a third; at least two, of two kinds where there are, and at first all that are merely too short."""
-        racing = [view for view in self.views() if self.of(view).racing]
-        survivors = racing[: max(2, round(KEPT * len(racing)))]
-        if len({view.kind for view in survivors if view.is_sampled}) < 2:
-            survivors += [view for view in racing if view.is_sampled and view.kind not in {k.kind for k in survivors}][
-                :1
-            ]
-        if not judged:
-            survivors += [view for view in racing if "too short" in view.doubt]
-        for entrant in self._racing():
-            if all(entrant.candidate is not view.candidate for view in survivors):
-                entrant.leave("fell behind")
+            entrant.take(min(OVERRUN * seconds, self.left + LATE * self.budget) + LATE_SECONDS)
 
     def _finish(self) -> None:
         """The winner so far gets what is left, less a share for somebody who may bear it out.
 
         A fixed point gets no better: what is left then goes to the best of the others, by which it is judged.
         """
-        self._lengthen_silent(FINAL)
-        racing = [view for view in self.views() if self.of(view).racing]
-        if self._exact() or not racing:
+        views = [view for view in self.views() if self.of(view).racing and self.of(view).sampler]
+        if self._exact() or not views:
             return
-        winner = racing[0]
-        others = [view for view in racing if view.is_sampled and view.kind != winner.kind]
-        if others and not ranking.sharp(self.views(), winner, self.target):
+        winner = self.views()[0]
+        others = [view for view in views if view.kind != winner.kind and np.isfinite(view.claim or 0.0)]
+        if winner.believed and others and not ranking.sharp(self.views(), winner, self.target):
             self._tell(f"{others[0].candidate.label} is asked whether it agrees")
-            self._lengthen(self.of(others[0]), WITNESS * self.left)
-        samplers = [view for view in self.views() if view.is_sampled and self.of(view).racing]
-        if self.left <= 0 or not samplers:
-            return
-        entrant = self.of(samplers[0])
-        self._tell(f"{entrant.candidate.label} runs to the end")
-        # repeated if the run before was too short to predict how long one may be
-        while (request := entrant.longer(FINAL * self.left)) is not None:
-            entrant.ask(request)
-            entrant.take(self.left + LATE * self.budget + LATE_SECONDS)
+            self._lengthen(self.of(others[0]), WITNESS)
+        views = [view for view in self.views() if self.of(view).racing and self.of(view).sampler]
+        if self.left > 0 and views:
+            self._tell(f"{views[0].candidate.label} runs to the end")
+            self._lengthen(self.of(views[0]), FINAL)
 
 
 def with_seeds(candidates: Sequence[Candidate], seed: int) -> list[Entrant]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spinbench.api.bounds import CERTAIN, Bound, Grade, Side
 from spinbench.inference.advising.candidates import Candidate
-from spinbench.inference.checks.evidence import OUTWARD
+from spinbench.inference.checks.evidence import OUTWARD, bracket_of
 from spinbench.inference.result import Result
 from spinbench.mathematics.claims import BOUND
 
@@ -244,9 +244,26 @@ def tightest(results: Iterable[Result], others: Sequence[Bound] = ()) -> tuple[B
     )
 
 
-def reject_outside_bounds(views: Sequence[View], bounds: tuple[Bound, ...]) -> list[View]:
-    """Views of log Z; those outside a bracket are believed no more."""
-    return [_reject_outside(each, bounds) for each in views]
+def view_of_bounds(candidate: Candidate, bounds: Sequence[Bound]) -> View:
+    """Of log Z, by who has no estimate of it: the middle of its bracket, or the bound of the only side."""
+    low, high = bracket_of([bound for bound in bounds if bound.grade in OUTSIDE])
+    middle, half = (low + high) / 2, (high - low) / 2
+    if np.isinf(half):
+        middle = float(np.clip(0.0, low, high))
+    return View(candidate, np.array([middle]), half**2, believed=False, exact=False, doubt="bounds alone")
+
+
+def judge_by_bounds(log_z: View, bounds: Sequence[Bound]) -> View:
+    """A view of log Z outside of a bracket is believed no more; one that is not believed may be as far off as the far
+    end of the bracket is, whatever it claims."""
+    judged = _reject_outside(log_z, bounds)
+    low, high = bracket_of([bound for bound in bounds if bound.grade in OUTSIDE])
+    farthest = float(max(log_z.values[0] - low, high - log_z.values[0])) ** 2
+    if judged.believed:
+        return judged
+    if judged.doubt in OUTSIDE.values():
+        return replace(judged, claim=max(farthest, judged.claim or 0.0))
+    return replace(judged, claim=min(farthest, np.inf if judged.claim is None else judged.claim))
 
 
 def attach_bounds(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:
@@ -261,7 +278,7 @@ def attach_bounds(candidate: Candidate, result: Result, bounds: tuple[Bound, ...
     return replace(result, bounds=bounds, status=", ".join(flags))
 
 
-def _reject_outside(log_z: View, bounds: tuple[Bound, ...]) -> View:
+def _reject_outside(log_z: View, bounds: Sequence[Bound]) -> View:
     value, slack = float(log_z.values[0]), AGREEMENT * np.sqrt(log_z.claim or 0.0)
     for bound in bounds:
         excess = OUTWARD[bound.side] * (value - bound.value)

@@ -92,12 +92,10 @@ def test_what_is_too_wide_or_takes_too_long_is_not_begun(
     assert sum(searched) <= 1
 
 
-def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
-    found, exact = candidates.parse(
-        ["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ring
-    )
+def test_candidates_are_names_pairs_and_methods() -> None:
+    found, exact = candidates.parse(["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"])
     assert exact
-    (one,), exact = candidates.parse([("wmb", {"ibound": 6})], ring)
+    (one,), exact = candidates.parse([("wmb", {"ibound": 6})])
     assert (one.method, dict(one.settings), exact) == ("wmb", {"ibound": 6}, False)
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
     assert found[2].method_with_settings == Blocks(size=64)
@@ -105,9 +103,7 @@ def test_candidates_are_names_pairs_and_methods(ring: PairwiseModel) -> None:
     assert other is not None
     assert other.label == "gibbs.numpy"
     assert other.without_compilation() is None
-    assert [one.method for one in candidates.default(ring)][:4] == ["gibbs", "wmb", "bp", "pt"]
-    zeros = spinbench.FactorGraph.from_tables((2, 2), [((0, 1), [[0.0, 1.0], [1.0, 1.0]])])
-    assert [one.label for one in candidates.default(zeros)][:2] == ["blocks(size=4096).numba", "wmb.numba"]
+    assert {one.recorded_as for one in candidates.default()} >= {"gibbs", "wmb", "bp", "pt", "blocks(size=4096)"}
 
 
 @pytest.mark.parametrize(
@@ -134,5 +130,5 @@ def test_a_race_follows_where_the_exact_answer_does_not_fit(monkeypatch: pytest.
     wide = specs.build({"name": "ring", "n": 13})
     found = spinbench.advise(wide, "6 s", candidates=["exact", "gibbs.numpy", "pt.numpy"])
     assert "10 bytes is allowed (max_gib)" in found.inexact
-    assert [entry.candidate for entry in found.race][:2] == ["gibbs.numpy", "pt.numpy"]
+    assert {entry.candidate for entry in found.race} == {"gibbs.numpy", "pt.numpy"}
     assert found.answer.method in ("gibbs", "pt")

@@ -37,7 +37,7 @@ def test_a_race_is_a_table_and_alone_it_is_unresolved(
 ) -> None:
     monkeypatch.delenv("SPINBENCH_HISTORY", raising=False)
     monkeypatch.chdir(path.parent)
-    words = ["advise", str(path), "--budget", "2s", "--candidates", "gibbs.numpy,block_gibbs.numpy"]
+    words = ["advise", str(path), "--budget", "2s", "--cpu", "--candidates", "gibbs.numpy,block_gibbs.numpy"]
     assert cli.main([*words, "--records", "kept"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("unresolved: ")
@@ -91,7 +91,7 @@ def test_what_happens_is_told_with_the_best_answer_so_far(path: Path) -> None:
     told: list[str] = []
     spinbench.advise(
         spinbench.load(path),
-        "2 s",
+        "2 s cpu",
         "log_z",
         ["gibbs.numpy", "pt.numpy"],
         watch=lambda entrants, now: told.append(now),
