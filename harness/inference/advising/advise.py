@@ -10,7 +10,7 @@ import numpy as np
 from spinbench.api.bounds import Bound
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import deadline, overrides
-from spinbench.inference.advising import ranking
+from spinbench.inference.advising import brackets, ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, narrow_bracket, python_call, sweep_command
 from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
@@ -162,7 +162,7 @@ def _advice_of_race(
     answer = winner.result
     if race.target == "log_z" and answer.log_z_kind in ("lower", "upper"):
         answer = replace(answer, log_z=float(views[0].values[0]), log_z_kind="estimate", log_z_se=None)
-    answer = ranking.attach_bounds(winner.candidate, answer, race.bounds())
+    answer = brackets.attach_bounds(winner.candidate, answer, race.bounds())
     bracket = narrow_bracket(answer, race.target)
     conclusion = conclude(views, race.budget, race.target, bracket)
     sentences = [conclusion.sentence]

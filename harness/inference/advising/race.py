@@ -11,7 +11,7 @@ from spinbench.api.bounds import Bound
 from spinbench.foundation import deadline
 from spinbench.foundation.child import first_ready
 from spinbench.foundation.platforms import available_cores
-from spinbench.inference.advising import ranking
+from spinbench.inference.advising import brackets, ranking
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.entrant import Entrant, work_of
 from spinbench.inference.advising.ranking import Target, View
@@ -85,14 +85,14 @@ class Race:
                 continue
             view = ranking.view(entrant.candidate, entrant.result, self.target)
             if self.target == "log_z":
-                view = ranking.judge_by_bounds(view or ranking.view_of_bounds(entrant.candidate, bounds), bounds)
+                view = brackets.judge_by_bounds(view or brackets.view_of_bounds(entrant.candidate, bounds), bounds)
             views.append(view)
         return ranking.order([view for view in views if view is not None])
 
     def bounds(self) -> tuple[Bound, ...]:
         """The tightest of all on log Z."""
         results = [entrant.result for entrant in self.entrants if entrant.result is not None]
-        return ranking.tightest(results, self.known_bounds)
+        return brackets.tightest(results, self.known_bounds)
 
     def of(self, view: View) -> Entrant:
         """The entrant that says this."""

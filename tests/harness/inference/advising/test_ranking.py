@@ -9,7 +9,7 @@ import pytest
 
 import spinbench
 from spinbench.api.bounds import Bound, Grade
-from spinbench.inference.advising import exact_and_bounds, ranking
+from spinbench.inference.advising import brackets, exact_and_bounds, ranking
 from spinbench.inference.advising.advice import conclude, narrow_bracket
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.ranking import View
@@ -90,10 +90,10 @@ def test_log_z_beyond_a_certified_bound_is_not_believed() -> None:
     result = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     inside = replace(result, bounds=(Bound(9.97, "upper", "certified"),))
     outside = replace(result, bounds=(Bound(9.9, "upper", "certified"), Bound(9.95, "upper", "certified")))
-    assert ranking.judge_by_bounds(low, ranking.tightest([inside])).believed
-    assert ranking.judge_by_bounds(low, ranking.tightest([outside])).doubt == "outside the certified bracket"
+    assert brackets.judge_by_bounds(low, brackets.tightest([inside])).believed
+    assert brackets.judge_by_bounds(low, brackets.tightest([outside])).doubt == "outside the certified bracket"
     twice = [replace(result, bounds=(Bound(11.0 + k, "upper", "probable", 5e-4, "wmb"),)) for k in (0, 1)]
-    (bound,) = ranking.tightest(twice)
+    (bound,) = brackets.tightest(twice)
     assert (bound.value, bound.delta) == (11.0, 1e-3)
 
 
@@ -117,9 +117,9 @@ def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     ferromagnet = PairwiseModel.from_edges([-3.9, -4.0, -4.0, -4.0], [(0, 1), (1, 2), (2, 3), (0, 3)], [6.0] * 4)
     known = exact_and_bounds.bounds_of_states(ferromagnet, 0, 600.0)
     low = View(Candidate("gibbs", "numpy"), np.array([0.1]), 1e-4, believed=True, exact=False, doubt="")
-    assert ranking.judge_by_bounds(low, ranking.tightest([], known)).doubt == "outside the certified bracket"
+    assert brackets.judge_by_bounds(low, brackets.tightest([], known)).doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
-    assert ranking.judge_by_bounds(right, ranking.tightest([], known)).believed
+    assert brackets.judge_by_bounds(right, brackets.tightest([], known)).believed
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.0, ""), (9.0, "log Z outside the probable bracket")])
@@ -128,7 +128,7 @@ def test_an_answer_whose_log_z_contradicts_the_bracket_beside_it_says_so(low: fl
     exact = spinbench.exact(PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0]), cache=False)
     for kind, status in (("estimate", "ok"), ("estimate", "marginals not mixed"), ("lower", "ok")):
         result = replace(exact, log_z=8.0, log_z_se=None, log_z_error_bound=None, log_z_kind=kind, status=status)
-        answer = ranking.attach_bounds(
+        answer = brackets.attach_bounds(
             Candidate("bp", "numpy"), result, (Bound(low, "lower", "probable", 1e-3, "wmb"),)
         )
         words = [word for word in (status if status != "ok" else "", said if kind == "estimate" else "") if word]
@@ -187,17 +187,17 @@ def test_an_estimate_that_is_not_believed_is_as_far_off_as_its_bracket_allows(
 ) -> None:
     bounds = (Bound(0.0, "lower", "probable", 5e-4), Bound(10.0, "upper", "certified"))
     doubted = View(Candidate("wmb", "numba"), np.array([value]), claim, believed=False, exact=False, doubt="too short")
-    assert ranking.judge_by_bounds(doubted, bounds).claim == square
+    assert brackets.judge_by_bounds(doubted, bounds).claim == square
     sure = replace(doubted, claim=1e-4, believed=True, doubt="")
-    assert ranking.judge_by_bounds(sure, bounds).believed == (value >= 0)
+    assert brackets.judge_by_bounds(sure, bounds).believed == (value >= 0)
 
 
 def test_who_has_only_bounds_says_what_lies_between_them() -> None:
     candidate = Candidate("wmb", "numba")
     upper, lower = Bound(10.0, "upper", "certified"), Bound(-2.0, "lower", "certified")
-    between = ranking.view_of_bounds(candidate, (upper, lower))
+    between = brackets.view_of_bounds(candidate, (upper, lower))
     assert (between.values[0], between.claim, between.believed) == (4.0, 36.0, False)
-    alone = ranking.view_of_bounds(candidate, (replace(upper, value=-5.0),))
+    alone = brackets.view_of_bounds(candidate, (replace(upper, value=-5.0),))
     assert (alone.values[0], alone.claim) == (-5.0, np.inf)
 
 
