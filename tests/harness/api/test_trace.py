@@ -203,3 +203,9 @@ def test_a_look_without_what_is_needed_says_so() -> None:
     assert trace.looked("log_t").shape == (1, 2)
     with pytest.raises(InvalidResultError, match="a look at the chains gave 'log_t'; the method needs 'modes'"):
         trace.looked("modes")
+
+
+def test_pooled_series_has_the_means_of_neighbouring_batches() -> None:
+    trace, s, _ = filled([1, 2, 3, 4, 5, 6, 7])
+    np.testing.assert_allclose(trace.series("s", most=3), [s[:3].mean(0), s[3:10].mean(0), s[10:21].mean(0)])
+    np.testing.assert_array_equal(trace.series("s", most=7), trace.series("s"))

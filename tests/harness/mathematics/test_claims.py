@@ -256,3 +256,22 @@ def test_conditional_range_holds_all_conditionals(groups: tuple[tuple[int, ...],
             same = [s for s in weights if all(s[j] == state[j] for j in range(6) if j not in members)]
             p = sum(np.exp(weights[s]) for s in same if s[i]) / sum(np.exp(weights[s]) for s in same)
             assert least[i] - 1e-12 <= p <= most[i] + 1e-12
+
+
+@pytest.mark.parametrize(("r_hat", "share"), [(1.0, 0.0), (np.inf, 1.0), (np.nan, 1.0), (np.sqrt(2.0), 0.5)])
+def test_what_chains_remember(r_hat: float, share: float) -> None:
+    assert claims.memory_share(r_hat) == pytest.approx(share)
+
+
+def test_memory_is_what_both_halves_share() -> None:
+    """Mixing chains' R-hat is above 1 by chance, and the largest of 200 well above; that is no memory."""
+    rng = np.random.default_rng(3)
+    noise = 0.5 + 0.3 * rng.normal(size=(128, 200, 16)).clip(-1.5, 1.5)
+    found = claims.marginal_claims(noise, 128, np.zeros(200), np.ones(200))
+    assert found.r_hat.max() > 1.001
+    assert found.memory == 0.0
+    one_astray = noise.copy()
+    one_astray[:, 7, 3] = 0.95
+    remembered = claims.marginal_claims(one_astray, 128, np.zeros(200), np.ones(200))
+    assert remembered.memory == pytest.approx(1 - remembered.r_hat[7] ** -2)
+    assert remembered.memory > 0.02
