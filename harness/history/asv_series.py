@@ -19,7 +19,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spinbench.errors import HistoryError
+from spinbench.errors import HistoryError, SpinbenchError
+from spinbench.foundation.remarks import left_out
 from spinbench.history import axes, journal, series
 from spinbench.history.asv_cells import build_outcome
 from spinbench.history.axes import Metric
@@ -198,4 +199,9 @@ def _backend_name(config: Mapping[str, Any]) -> str:
 
 @cache
 def _is_peer(backend: str) -> bool:
-    return kernels.is_peer(backend)
+    """Whether a backend is another library; one that is not installed here is none, so that it has no ratios."""
+    try:
+        return kernels.is_peer(backend)
+    except SpinbenchError as error:
+        left_out(f"ratios to the backend of a series: {error}")
+        return False

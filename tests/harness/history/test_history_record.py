@@ -187,6 +187,20 @@ def test_errors_are_sentences(bare_project: Any, tmp_path: Path, monkeypatch: py
     refused("asv cannot read")
 
 
+@pytest.mark.parametrize("group", ["backend", "method", "model"])
+def test_a_record_of_what_is_not_installed_here_stops_no_other(bare_project: Any, group: str) -> None:
+    folder = fill(bare_project, bare_project.commit("first"))
+    first, *others = sorted((folder / "records").glob("record-*.json"))
+    content = json.loads(first.read_text())
+    content["config"][group]["name"] = content["axes"][group] = "elsewhere"
+    first.write_text(json.dumps(content))
+    report = record(bare_project.root, [folder])
+    assert report.new >= len(others)
+    assert report.new + len(report.refused) == 1 + len(others)
+    again = record(bare_project.root, [folder])
+    assert (again.new, again.duplicates) == (0, report.new)
+
+
 def test_nothing_of_a_checkout_is_imported(bare_project: Any, tmp_path: Path) -> None:
     """Neither its benchmarks nor modules beside them, of the names of asv's own."""
     folder = fill(bare_project, bare_project.commit("first"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
+import html
 import json
 import re
 import shlex
@@ -53,7 +55,7 @@ class Reader(HTMLParser):
         self.suspicious += [
             (name, value)
             for name, value in attrs
-            if (name.startswith("on") and name != "onsubmit")
+            if name.startswith("on")
             or (name in ("src", "href", "xlink:href") and re.match(r"\s*(https?:|//|javascript)", value or ""))
         ]
 
@@ -68,6 +70,16 @@ def write(tmp_path: Path) -> Written:
     return lambda records, **how: page.write_report(typed(records), tmp_path / str(next(numbers)), **how)
 
 
+def test_nothing_runs_on_a_page_but_its_own_scripts(write: Written) -> None:
+    text = write(RECORDS).page.read_text()
+    policy = html.unescape(re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[0])
+    directives = dict(part.split(" ", 1) for part in policy.split("; "))
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digests = {f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts}
+    assert digests == set(directives["script-src"].split())
+    assert (directives["default-src"], directives["form-action"]) == ("'none'", "'none'")
+
+
 def read_csv(path: Path) -> list[dict[str, str]]:
     with path.open() as file:
         return list(csv.DictReader(file))
@@ -80,7 +92,7 @@ def test_page_is_self_contained_and_has_the_files_beside_it(tmp_path: Path, writ
     written = write(RECORDS, sources=[tmp_path / "my sweep"], site=site)
     text = written.page.read_text()
     assert not Reader(text).suspicious
-    assert Reader(text).tags.count("script") == 3
+    assert Reader(text).tags.count("script") == 4
     pieces = ("my sweep", "it broke", "no kernel", "a processor", "a" * 40, "../site/index.html", "0.0043 ± 0.0011")
     assert [piece for piece in pieces if piece not in text] == []
     pictures = {f"{name}.{kind}" for name in ("accuracy", "log_z") for kind in ("png", "svg")}
@@ -122,7 +134,7 @@ def test_nothing_that_a_record_holds_becomes_markup(write: Written) -> None:
         make("dhmc", HOSTILE, model=HOSTILE, status="failed", error=HOSTILE),
     ]
     reader = Reader(write(records, sources=[Path(HOSTILE.replace("/", ""))]).page.read_text())
-    assert (reader.tags.count("img"), reader.tags.count("script"), reader.suspicious) == (0, 3, [])
+    assert (reader.tags.count("img"), reader.tags.count("script"), reader.suspicious) == (0, 4, [])
 
 
 def test_the_command_of_a_cell_makes_the_cell() -> None:
