@@ -12,9 +12,10 @@ import spinbench
 from spinbench.api.burn_in import Climb
 from spinbench.api.trace import Trace
 from spinbench.inference import observers
-from spinbench.inference.budget import Budget
+from spinbench.inference.budget import Budget, Tolerance
 from spinbench.inference.driver import answer_at_once
 from spinbench.models import catalogue
+from tests.helpers.clock import Clock
 from tests.helpers.fake_engine import START, FakeEngine, estimate_mean, run_chains, run_iteration
 
 
@@ -100,6 +101,21 @@ def test_looks_are_a_fixed_share_of_steps(samples: int) -> None:
     assert len(steps) == pytest.approx(samples / min(samples // 8, EVERY), rel=0.01, abs=1)
     assert np.ptp(np.diff(steps[1:])) <= 1  # the first is at a batch's end
     assert outcome.trace.counts == run_chains(Budget(samples=samples), FakeEngine(), batches=64).trace.counts
+
+
+@pytest.mark.parametrize("budget", [Budget(samples=10**6, until=Tolerance("se", 1e-9)), Budget(seconds=100.0)], ids=str)
+def test_looks_become_rarer_up_to_a_share_where_the_length_is_not_known(budget: Budget, clock: Clock) -> None:
+    outcome = run_chains(budget, FakeEngine(clock, 1e-4, shows=True))
+    steps = outcome.trace.looked("steps")[:, 0]
+    assert EVERY / 1.05 < np.diff(steps).min() == np.diff(steps).max() <= EVERY
+
+
+def test_no_more_looks_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observers, "MAX_NUMBERS", 2048)
+    steps = run_chains(Budget(samples=100_000), FakeEngine(shows=True)).trace.looked("steps")[:, 0]
+    assert 256 <= len(steps) <= 512
+    assert np.diff(steps).max() < 2 * np.diff(steps).min()
+    assert run_chains(Budget(samples=1000), FakeEngine()).trace.looks == []
 
 
 def test_a_finished_run_ends_before_its_budget() -> None:
