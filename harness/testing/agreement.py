@@ -1,5 +1,5 @@
-"""Checks of iterations by what they agree with, exact answers of trees and the method's other programs; and of
-precisions, which do not agree to the last digit."""
+"""Checks of iterations by what they agree with, exact answers of trees and the method's other programs; of answers
+with variables or chains in another order; and of precisions, which do not agree to the last digit."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ TREES = ("tree", "long tree", "tree of factors")
 COMPARED = ("dense", "sparse", "101 variables", "one to nine states", "zeros", "wide tables")
 STEPS = 2000
 CHAINS = 3
+# Of a sampler, whose order is changed; relative differences of sums in another order.
+ORDERED_CHAINS, ROUNDING = 33, 1e-6
 # Tolerance at which iterations end, relative for log Z.
 END_TOLERANCE = 1e-9
 # Largest difference that this tolerance leaves.
@@ -87,6 +89,21 @@ def check_variable_order(pair: Pair) -> None:
         f"marginals of one model differ by up to {off:.2g} between two orders of its variables, and both answers are "
         "said to have ended: does the end look at all variables?",
     )
+
+
+@PAIR_CHECKS.add("order of chains", "sampler")
+def check_chain_order(pair: Pair) -> None:
+    """An answer does not depend on which chain is the last: each counts once."""
+    sample = pair.sample("dense")
+    width = ORDERED_CHAINS
+    order = np.random.default_rng(SEED).permutation(width).tolist()
+    forward, shuffled = (pair.estimate(sample, chains) for chains in (list(range(width)), order))
+    for quantity in ("marginals", "marginals_se", "log_z", "log_z_se"):
+        value, other = getattr(forward, quantity), getattr(shuffled, quantity)
+        require(
+            value is None or np.allclose(value, other, rtol=ROUNDING, atol=ROUNDING**2, equal_nan=True),
+            f"{quantity} of {width} chains depends on their order: some chain does not count, or counts twice",
+        )
 
 
 def _reverse_variables(model: PairwiseModel) -> PairwiseModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,13 @@ from spinbench.inference.runner import run
 from spinbench.mathematics.claims import BOUND, memory_share
 from spinbench.models import condition
 from spinbench.testing import limits
-from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal, skip
+from spinbench.testing.check import PAIR_CHECKS, REFUSALS, CheckError, require, require_refusal
 from spinbench.testing.joint import compare_parts
 from spinbench.testing.laws import wrong_laws
 from spinbench.testing.laws.cases import CASES, FloatArray, Law, enumerate_law
 from spinbench.testing.laws.large_models import find_solved_model
 from spinbench.testing.pair import Pair, Sample
-from spinbench.testing.trial import BURN_IN, SEED, advance_batches, flatten_values, run_burn_in
+from spinbench.testing.trial import SEED, flatten_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +55,6 @@ OBSERVED: dict[str, tuple[str, dict[int, int]]] = {
 MIN_PROBABILITY = 1e-2
 # Steps after which chains that started from exact draws are tested.
 LAGS = 8
-# Factor on the usual number of chains, as long as a step takes no more than this many CPU seconds.
-MAX_CHAIN_FACTOR, MAX_STEP_SECONDS = 32, 2.0
 
 
 @PAIR_CHECKS.add("accuracy, {}, {}", over=lambda pair: product(SHORT, pair.other_precisions))
@@ -112,76 +109,6 @@ def _memory_allowance(estimate: Estimate) -> float:
         return 0.0
     memory = float(np.max(memory_share(np.asarray(estimate.r_hat))))
     return float(0.5 * memory**1.5)
-
-
-@PAIR_CHECKS.add("stationarity, {}", "sampler", over=SHORT)
-def check_stationarity(pair: Pair, case: str) -> None:
-    """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen.
-
-    Of methods that draw by themselves it is the joint law alone: means of few weighted draws are off.
-    """
-    sample = _sample_from_exact_draws(pair, case, pair.chains)
-    if pair.method.started:
-        _require_exact_marginals(pair, sample, pair.chains)
-    _require_joint_law(pair, replace(sample, batches=sample.batches[-1:]))
-
-
-@PAIR_CHECKS.add("stationarity, many chains", "sampler", "compiles_once")
-def check_stationarity_of_many_chains(pair: Pair) -> None:
-    """Many more chains keep the exact marginals, so that small errors of their law show."""
-    if not pair.method.started:
-        skip("its draws do not come from its chains")
-    _sample_from_exact_draws(pair, "dense", pair.chains)  # warm-up: compiles
-    since = time.process_time()
-    _sample_from_exact_draws(pair, "dense", pair.chains)
-    times = min(MAX_CHAIN_FACTOR, int(MAX_STEP_SECONDS / max(time.process_time() - since, 1e-3)))
-    if times < 2:
-        skip("a step is slow")
-    _require_exact_marginals(pair, _sample_from_exact_draws(pair, "dense", times * pair.chains), times * pair.chains)
-
-
-def _sample_from_exact_draws(pair: Pair, case: str, chains: int) -> Sample:
-    """A few steps of chains that start from exact draws."""
-    bound = pair.trial(case)
-    state = bound.engine.init(SEED + 1, bound.law.exact_draws(chains, SEED + 1))
-    if pair.method.burnt_in:
-        state = run_burn_in(bound.engine, state, BURN_IN)
-    return Sample(bound, advance_batches(bound.engine, state, [1] * LAGS)[1])
-
-
-def _require_exact_marginals(pair: Pair, sample: Sample, chains: int) -> None:
-    exact = sample.bound.law.marginals
-    groups = np.stack(
-        [np.asarray(estimate.marginals) for estimate in pair.estimate_replicas(sample, NUM_REPLICAS, chains)]
-    )
-    error = groups.mean(axis=0) - exact
-    spread = groups.std(axis=0, ddof=1) / np.sqrt(NUM_REPLICAS)
-    limit = limits.student_limit(NUM_REPLICAS - 1, len(error))
-    allowed = limit * spread + FLOOR[pair.precision]
-    if (bad := np.abs(error) > allowed).any():
-        law = sample.bound.law
-        cause = wrong_laws.describe_cause(law.model, law.states, groups.mean(axis=0), exact, allowed)
-        raise CheckError(
-            f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} of {chains} chains are off "
-            f"by {error[bad]} ± {spread[bad]}{cause}"
-        )
-
-
-def _require_joint_law(pair: Pair, sample: Sample) -> None:
-    """Where one step of one chain has marginals of 0 and 1, these are its state: their joint law, by its likelihood.
-
-    States that do not all count alike (importance sampling) have another law, and are left alone.
-    """
-    law = sample.bound.law
-    first = pair.estimate(sample, slice(0, 1)).marginals
-    if first is None or not np.isin(first, (0, 1)).all():
-        return
-    states = np.stack([pair.estimate(sample, slice(c, c + 1)).marginals for c in range(pair.chains)])
-    if not np.allclose(states.mean(axis=0), pair.estimate(sample).marginals):
-        return
-    codes = states.astype(np.int64) @ (2 ** np.arange(states.shape[1]))
-    counts = np.bincount(codes, minlength=law.probabilities.size)
-    limits.require_law(f"after {LAGS} steps from exact draws, the joint law of states", counts, law.probabilities)
 
 
 @PAIR_CHECKS.add("accuracy, {}, {}", over=lambda pair: product(GRAPHS[:1], pair.other_precisions))

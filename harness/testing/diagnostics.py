@@ -51,8 +51,8 @@ ERRORS = {
 }
 # Smallest R-hat of chains in different modes.
 MIN_R_HAT_APART = 1.2
-# Largest R-hat of one short chain that mixes.
-MAX_R_HAT_MIXED = 1.5
+# R-hat of short chains that mix, in the middle of so many.
+MAX_R_HAT_MIXED, NUM_SINGLES = 1.5, 5
 # Largest factor by which effective sample sizes may be too small.
 MAX_ESS_DEFICIT = 10.0
 # Largest effective sample size of a chain whose halves lie in different modes.
@@ -268,15 +268,14 @@ def check_r_hat_of_three_states(pair: Pair) -> None:
 
 
 def _require_small_r_hat(estimate: Callable[[slice], Estimate]) -> None:
-    single_chain, several = estimate(slice(0, 1)), estimate(slice(0, REPLICA_CHAINS))
-    if single_chain.r_hat is None and several.r_hat is None:
+    # one short chain of a slow sampler may have any R-hat by chance, most of several not
+    singles, several = [estimate(slice(c, c + 1)) for c in range(NUM_SINGLES)], estimate(slice(0, REPLICA_CHAINS))
+    if singles[0].r_hat is None and several.r_hat is None:
         skip("it has no R-hat")
-    for answer, runs in ((single_chain, "one chain"), (several, f"{REPLICA_CHAINS} chains")):
-        max_r_hat = float(np.nanmax(np.asarray(answer.r_hat, np.float64), initial=1.0))
-        require(
-            max_r_hat <= MAX_R_HAT_MIXED,
-            f"R-hat of {runs} that mixes is {max_r_hat:.3g}; {MAX_R_HAT_MIXED} is the most that chance makes it",
-        )
+    for answers, runs in ((singles, "one chain"), ([several], f"{REPLICA_CHAINS} chains")):
+        r_hat = float(np.median([np.nanmax(np.asarray(e.r_hat, np.float64), initial=1.0) for e in answers]))
+        message = f"R-hat of {runs} that mixes is {r_hat:.3g}; {MAX_R_HAT_MIXED} is the most that chance makes it"
+        require(r_hat <= MAX_R_HAT_MIXED, message)
 
 
 def _require_modes_show(estimate: Callable[[Batches, list[int]], Estimate], batches: Batches, where: str) -> None:

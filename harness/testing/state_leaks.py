@@ -8,16 +8,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 
+from spinbench.errors import SpinbenchError
 from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.initial_states import random_start
 from spinbench.inference.runner import run
-from spinbench.testing.check import PAIR_CHECKS, require
+from spinbench.testing import answers
+from spinbench.testing.check import PAIR_CHECKS, CheckError, require, run_with_deadline
 from spinbench.testing.laws.cases import law
 from spinbench.testing.pair import Pair
 from spinbench.testing.trial import FEW_CHAINS, SEED, Batches, Trial, advance_batches, flatten_values, step_count
@@ -26,6 +29,12 @@ if TYPE_CHECKING:
     from spinbench.api import Array
 
 STEPS = [3, 1, 4]
+# Chains and batches of a long run, steps of each, and CPU seconds after which it is left out.
+LATE_CHAINS, LATE_BATCHES, LATE_STEPS, LATE_SECONDS = 512, 17, 128, 6.0
+# MiB that a process grows in each quarter of it, where one number of a chain in each step is 2.
+MIN_GROWTH = 1.5
+# Of an array of a kernel's state that holds settings.
+MAX_SETTINGS = 8
 # Rounding of sums in another order, in either precision; different draws differ by a state.
 ROUNDING = 1e-5
 SEEDS = (0, 1, 2, 2**16 + 1, 10**6 + 1, 10**9 + 1, 2**31, 2**32, 2**32 + 1, 2**53, 2**53 + 1, 2**60 + 1, 2**63 - 1)
@@ -132,6 +141,45 @@ def check_inputs_unchanged(pair: Pair) -> None:
     require(close, "a start whose columns lie one after another in memory (Fortran order) gives other draws")
 
 
+@PAIR_CHECKS.add("late steps", "sampler", "compiles_once")
+def check_late_steps(pair: Pair) -> None:
+    """After a thousand steps chains have the law that they had, and the process the memory.
+
+    Raises:
+        SkipTest: steps are slow.
+    """
+    run_with_deadline(LATE_SECONDS, f"a run of {LATE_BATCHES * LATE_STEPS} steps", lambda: _check_late_steps(pair))
+
+
+def _check_late_steps(pair: Pair) -> None:
+    at = pair.trial("dense")
+    state, batches, memory = at.start_chains(LATE_CHAINS, SEED), [], []
+    for turn in range(LATE_BATCHES):
+        try:
+            state, statistics = at.engine.advance(state, LATE_STEPS)
+        except Exception as error:
+            raise CheckError(
+                f"after {turn * LATE_STEPS} steps advance raises {type(error).__name__}: {error}"
+            ) from error
+        batches.append((LATE_STEPS, {name: np.array(array) for name, array in statistics.items()}))
+        memory.append(psutil.Process().memory_info().rss / 2**20)
+    late = batches[LATE_BATCHES // 2 :]
+    first = len(late) * LATE_STEPS
+    try:
+        estimate = replace(at.estimate(late), log_z=None, log_z_estimates={})
+        if estimate.status == "ok":
+            floor, exact = answers.FLOOR[pair.precision], at.law.marginals
+            answers.compare_answer(estimate, 0.0, exact, floor, coupled=True, chains=LATE_CHAINS, law=at.law)
+    except (CheckError, SpinbenchError) as error:
+        raise CheckError(f"after {first} steps: {error}") from None
+    growth = np.diff(memory[:: LATE_BATCHES // 4])[1:]
+    require(
+        growth.min() < MIN_GROWTH,
+        f"the process grows by {growth.sum():.0f} MiB in {first} steps of {LATE_CHAINS} chains, the last of "
+        f"{2 * first}: something of each step is kept",
+    )
+
+
 @PAIR_CHECKS.add("seeds", "sampler")
 def check_seeds_differ(pair: Pair) -> None:
     """Seeds give different draws, also where they agree in 32 bits, or in their last digits."""
@@ -150,7 +198,7 @@ def check_seeds_differ(pair: Pair) -> None:
 def check_frozen_settings(pair: Pair) -> None:
     """After adapt(last=True), numbers of the state that all chains share do not change: settings are frozen.
 
-    Of a program's state these are the arrays without an axis of chains; of a kernel's, single numbers.
+    Of a program's state these are the arrays without an axis of chains; of a kernel's, arrays of a few numbers.
     """
     at = pair.trial_of_many_states()
     state = at.start_chains(FEW_CHAINS, SEED, 16)
@@ -189,7 +237,7 @@ def _common_floats(state: object, program: bool, to_host: Callable[[Array], np.n
     floats = [leaf for leaf in tree_arrays(state, to_host) if leaf.dtype.kind == "f"]
     if program:
         return [leaf for leaf in floats if FEW_CHAINS not in leaf.shape]
-    return [leaf for leaf in floats if leaf.ndim == 0]
+    return [leaf for leaf in floats if leaf.size <= MAX_SETTINGS]
 
 
 def tree_arrays(tree: object, to_host: Callable[[Array], np.ndarray] = np.asarray) -> Iterator[np.ndarray]:

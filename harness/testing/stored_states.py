@@ -120,10 +120,13 @@ def _store_and_check_law(at: Trial, chains: int, law: Law) -> tuple[StoredStates
         spread = np.maximum(frequencies.std(axis=0, ddof=1) / chains**0.5, (exact * (1 - exact) / draws) ** 0.5)
         allowed = limits.student_limit(chains - 1, sum(sizes)) * spread + UNSEEN / draws
         error = frequencies.mean(axis=0) - exact
+        reverse = ""
+        if (np.abs(frequencies.mean(axis=0)[::-1] - exact) <= allowed[::-1]).all():
+            reverse = ": they are in reverse order"
         require(
             (np.abs(error) <= allowed).all(),
             f"states of variable {variable} that are kept have probabilities that are off by {error}; {allowed} is "
-            "allowed",
+            f"allowed{reverse}",
         )
     counts = np.bincount(np.ravel_multi_index(tuple(stored[:, -1].T), sizes, order="F"), minlength=len(law.states))
     limits.require_law("the joint law of states that are kept", counts, law.probabilities)

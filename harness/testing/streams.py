@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,11 @@ UNCOUPLED_MODEL = "111 pairs"
 LOOKS = 32
 # Chains whose means identify rows.
 ROW_CHAINS = 9
+# Of numbers at the ends of [0, 1]: chains, steps of a batch, draws among which some eight of 24 bits are 0, and CPU
+# seconds after which there are fewer.
+END_CHAINS, END_STEPS, END_DRAWS, END_SECONDS = 4096, 64, 2**27, 4.0
+# Of a variable's draws; one draw of a batch is 4e-6.
+MIN_SHARE = 1e-7
 # Largest difference between a row's mean and its marginal.
 MAX_DIFFERENCE = 1e-5
 
@@ -106,6 +112,35 @@ def check_period(pair: Pair) -> None:
         f"after {EACH * lag} steps chains go the same way again (correlation {back[lag]:.2f}): the random numbers "
         "repeat",
     )
+
+
+@PAIR_CHECKS.add("random numbers at the ends, {}", "sampler", "native", over=lambda pair: pair.other_precisions)
+@PAIR_CHECKS.add("random numbers at the ends", "sampler", "native")
+def check_ends_of_unit_interval(pair: Pair, precision: Precision | None = None) -> None:
+    """What has probability 1 happens, and what has none does not, though one number in 2^24 is 0, or is rounded to 1.
+
+    Raises:
+        SkipTest: chains leave the state of all weight by themselves, as with auxiliary ones.
+    """
+    at = pair.trial("pinned", precision)
+    exact = at.solved.marginals
+    start = np.repeat(exact.astype(np.int8)[:, None], END_CHAINS, axis=1)
+    state = at.engine.adapt(at.engine.init(SEED, start), True)
+    state, batches = advance_batches(at.engine, state, [1])
+    first = at.estimate(batches).marginals
+    if first is None or np.abs(first - exact).max() > MIN_SHARE:
+        skip("its marginals are not those of its states")
+    since, draws = time.process_time(), 0
+    while draws < END_DRAWS and time.process_time() - since < END_SECONDS:
+        state, batches = advance_batches(at.engine, state, [END_STEPS])
+        draws += exact.size * END_CHAINS * END_STEPS
+        off = np.abs(np.asarray(at.estimate(batches).marginals) - exact)
+        require(
+            off.max() <= MIN_SHARE,
+            f"of {draws} draws some left a state that has all weight but e^-100, of variables "
+            f"{np.flatnonzero(off > MIN_SHARE)[:4].tolist()}: a random number of 0 or of 1, to which floats are "
+            "rounded, is compared as no other is",
+        )
 
 
 @PAIR_CHECKS.add("random numbers of variables", "sampler")

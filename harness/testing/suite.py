@@ -20,6 +20,7 @@ from spinbench.testing import (  # noqa: F401  modules register their checks
     many_variables,
     shapes,
     state_leaks,
+    stationarity,
     stored_states,
     streams,
     variants,

@@ -19,6 +19,7 @@ from spinbench.foundation.parameters import hints_of
 from spinbench.testing import agreement, answers, behaviour, diagnostics, shapes, state_leaks, stored_states, streams
 from spinbench.testing.check import PAIR_CHECKS, CheckError, skip
 from spinbench.testing.pair import Pair
+from spinbench.testing.stationarity import check_stationarity
 from spinbench.testing.trial import SEED, record_settings_read, step_count
 
 CHAINS = 512
@@ -110,7 +111,7 @@ def _check_law_with(pair: Pair, changed: dict[str, Any]) -> str:
     try:
         other = _pair_with_settings(pair, reporting | changed, pair.chains)
         if other.sampler and other.method.started:
-            answers.check_stationarity(other, "dense")
+            check_stationarity(other, "dense")
             shapes.check_log_z_of_whole_run(other)
         else:
             answers.check_accuracy(other, "dense", other.precision)
@@ -263,7 +264,7 @@ def check_answers_with_setting(pair: Pair, name: str, value: object) -> None:
         with suppress(SkipTest):
             agreement.check_same_answers(other, *where, tolerance=agreement.MAX_DIFFERENCE)
     if other.sampler:
-        answers.check_stationarity(other, "dense")
+        check_stationarity(other, "dense")
         if _checks_each_setting(pair):
             with suppress(SkipTest):
                 diagnostics.check_calibration(other, "dense", only_trusted=True)
@@ -286,7 +287,7 @@ def check_settings_in_pairs(pair: Pair) -> None:
         try:
             other = _pair_with_settings(pair, changed)
             answers.check_accuracy(other, "dense", other.precision)
-            answers.check_stationarity(other, "dense")
+            check_stationarity(other, "dense")
         except (UnsupportedError, SkipTest) as refusal:
             refusals.append(str(refusal))
         except CheckError as error:

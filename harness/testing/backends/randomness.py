@@ -34,6 +34,8 @@ SHAPES = ((), (3,), (2, 3), (0, 2), (2, 3, 4))
 KEYS = 2000
 # Probability of a tail that 2^20 draws miss with probability `limits.FALSE_ALARM_RATE`.
 TAIL = 1.15e-5
+# That are drawn at once where the largest is sought.
+END_DRAWS = 2**22
 # Moments E[x^k], k = 1 … 4.
 MOMENTS = {"uniform": (1 / 2, 1 / 3, 1 / 4, 1 / 5), "normal": (0.0, 1.0, 0.0, 3.0)}
 # Moments E[x^2k], k = 1 … 4.
@@ -142,6 +144,21 @@ def check_distribution(backend: Backend, distribution: str) -> None:
     require(share > 0.6, f"of 2^20 draws {share:.1%} have values of their own; the numbers begin anew")
     _check_moments_and_distance(distribution, many, "2^20 draws of one key")
     _check_tails(distribution, many.astype(np.float64))
+
+
+@BACKEND_CHECKS.add("uniform below 1")
+def check_uniform_below_one(backend: Backend) -> None:
+    """None of 2^27 numbers is 1, to which one in 2^25 is rounded that was drawn with more bits than a float has."""
+    if backend.precision == "float64":
+        return
+
+    def draw_maximum(key: Key) -> Array:
+        return backend.xp.max(backend.uniform(key, (END_DRAWS,)))
+
+    compiled = backend.compile(draw_maximum)
+    for seed in range(2**27 // END_DRAWS):
+        largest = float(backend.to_host(compiled(backend.key(seed))))
+        require(largest < 1, f"of {(seed + 1) * END_DRAWS} draws one is {largest}; [0, 1) has no 1: floats are rounded")
 
 
 @BACKEND_CHECKS.add("independence")

@@ -181,6 +181,14 @@ def _slow_pair_model() -> SolvedModel:
     return SolvedModel(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
 
 
+def _pinned_model() -> SolvedModel:
+    """Pairs in one state, but for e^-100: of the first twelve both are 1, of the others both 0. What leaves it draws
+    its neighbour after it, and both stay there."""
+    biases = np.repeat([-100.0, -200.0], [24, 8])
+    model = PairwiseModel.from_edges(biases, np.arange(32).reshape(-1, 2), np.full(16, 300.0), name="pinned")
+    return SolvedModel(model, 12 * 100.0, np.repeat([1.0, 0.0], [24, 8]))
+
+
 def _tree_model() -> SolvedModel:
     """Two trees of variables of two states, one with a long branch along which what is known fades slowly."""
     rng = np.random.default_rng(21)
@@ -232,7 +240,9 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "a state of no weight": graphs.weightless_state_model,
     "wide tables": graphs.huge_log_tables_model,
     "eleven neighbours": graphs.complete_model,
+    "4000 variables": lambda: _independent_paths_model(500, 8, 4),
     "80000 variables": lambda: _independent_paths_model(10_000, 8, 4),
+    "pinned": _pinned_model,
     "111 pairs": lambda: _independent_pairs_model(111),
     "slow pair": _slow_pair_model,
     "tree": _tree_model,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinbench.api import Estimate, Kernel, Method, effective_sample_size, marginal_claims
-from spinbench.mathematics.claims import BOUND
 
 LEAKED = []
 # Steps after which faults that come late begin.
@@ -58,8 +57,14 @@ class Flawed(Method):
         marginals = series.mean(axis=(0, -1))
         doubts = (f"marginals {claims.doubt}",) if claims.doubt else ()
         ess = effective_sample_size(marginals, claims.mcse, trace.samples * series.shape[-1])
-        errors = factor * claims.error_bounds / BOUND
-        return Estimate(marginals=marginals, marginals_se=errors, ess=ess, r_hat=claims.r_hat, doubts=doubts)
+        return Estimate(
+            marginals=marginals,
+            marginals_se=factor * claims.se,
+            marginals_error_bound=factor * claims.error_bounds,
+            ess=ess,
+            r_hat=claims.r_hat,
+            doubts=doubts,
+        )
 
 
 class FlawedKernel(Kernel):

@@ -1,0 +1,103 @@
+"""Checks that chains which start from exact draws keep the exact law."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spinbench.testing import limits
+from spinbench.testing.answers import FLOOR, GRAPHS, LAGS, NUM_REPLICAS, SHORT
+from spinbench.testing.check import PAIR_CHECKS, CheckError, skip
+from spinbench.testing.laws import wrong_laws
+from spinbench.testing.laws.cases import CASES
+from spinbench.testing.pair import Pair, Sample
+from spinbench.testing.trial import BURN_IN, SEED, Trial, advance_batches, run_burn_in
+
+# Factor on the usual number of chains, as long as a step takes no more than this many CPU seconds.
+MAX_CHAIN_FACTOR, MAX_STEP_SECONDS = 32, 2.0
+
+
+@PAIR_CHECKS.add("stationarity, {}", "sampler", over=(*SHORT, GRAPHS[0]))
+def check_stationarity(pair: Pair, case: str) -> None:
+    """Chains that start from exact draws keep the exact law: marginals, and the joint law where states are seen.
+
+    Of methods that draw by themselves it is the joint law alone: means of few weighted draws are off.
+    """
+    sample = _sample_from_exact_draws(pair, case, pair.chains)
+    if pair.method.started:
+        _require_exact_marginals(pair, sample, pair.chains)
+    if case in CASES:
+        _require_joint_law(pair, replace(sample, batches=sample.batches[-1:]))
+
+
+@PAIR_CHECKS.add("stationarity, many chains", "sampler", "compiles_once")
+def check_stationarity_of_many_chains(pair: Pair) -> None:
+    """Many more chains keep the exact marginals, so that small errors of their law show."""
+    if not pair.method.started:
+        skip("its draws do not come from its chains")
+    _sample_from_exact_draws(pair, "dense", pair.chains)  # warm-up: compiles
+    since = time.process_time()
+    _sample_from_exact_draws(pair, "dense", pair.chains)
+    times = min(MAX_CHAIN_FACTOR, int(MAX_STEP_SECONDS / max(time.process_time() - since, 1e-3)))
+    if times < 2:
+        skip("a step is slow")
+    _require_exact_marginals(pair, _sample_from_exact_draws(pair, "dense", times * pair.chains), times * pair.chains)
+
+
+def _sample_from_exact_draws(pair: Pair, case: str, chains: int) -> Sample:
+    """A few steps of chains that start from exact draws."""
+    bound = pair.trial(case)
+    state = bound.engine.init(SEED + 1, _exact_start(bound, chains))
+    if pair.method.burnt_in:
+        state = run_burn_in(bound.engine, state, BURN_IN)
+    return Sample(bound, advance_batches(bound.engine, state, [1] * LAGS)[1])
+
+
+def _exact_start(bound: Trial, chains: int) -> npt.NDArray[np.int8]:
+    """(N, chains) exact draws, as the method codes states."""
+    start = bound.law.exact_draws(chains, SEED + 1)
+    if bound.model.origin is None:
+        return start
+    return np.asarray(bound.model.origin.lower(start.T).T, dtype=np.int8)
+
+
+def _require_exact_marginals(pair: Pair, sample: Sample, chains: int) -> None:
+    exact = sample.bound.law.marginals
+    width = chains // NUM_REPLICAS
+    slices = [slice(g * width, (g + 1) * width) for g in range(NUM_REPLICAS)]
+    groups = np.stack([np.asarray(sample.bound.estimate(sample.batches, chosen).marginals) for chosen in slices])
+    error = groups.mean(axis=0) - exact
+    spread = groups.std(axis=0, ddof=1) / np.sqrt(NUM_REPLICAS)
+    limit = limits.student_limit(NUM_REPLICAS - 1, len(error))
+    allowed = limit * spread + FLOOR[pair.precision]
+    if (bad := np.abs(error) > allowed).any():
+        law = sample.bound.law
+        cause = wrong_laws.describe_cause(law.model, law.states, groups.mean(axis=0), exact, allowed)
+        start = _exact_start(sample.bound, chains)
+        begun = sample.bound.engine.states(sample.bound.engine.init(SEED + 1, start))
+        if begun is not None and not np.array_equal(begun, start):
+            cause += "; chains do not begin in the states of their start"
+        raise CheckError(
+            f"after {LAGS} steps from exact draws, marginals {np.flatnonzero(bad).tolist()} of {chains} chains are off "
+            f"by {error[bad]} ± {spread[bad]}{cause}"
+        )
+
+
+def _require_joint_law(pair: Pair, sample: Sample) -> None:
+    """Where one step of one chain has marginals of 0 and 1, these are its state: their joint law, by its likelihood.
+
+    States that do not all count alike (importance sampling) have another law, and are left alone.
+    """
+    law = sample.bound.law
+    first = pair.estimate(sample, slice(0, 1)).marginals
+    if first is None or not np.isin(first, (0, 1)).all():
+        return
+    states = np.stack([pair.estimate(sample, slice(c, c + 1)).marginals for c in range(pair.chains)])
+    if not np.allclose(states.mean(axis=0), pair.estimate(sample).marginals):
+        return
+    codes = states.astype(np.int64) @ (2 ** np.arange(states.shape[1]))
+    counts = np.bincount(codes, minlength=law.probabilities.size)
+    limits.require_law(f"after {LAGS} steps from exact draws, the joint law of states", counts, law.probabilities)
