@@ -11,6 +11,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint
 from typing import Any, TypeVar, cast
@@ -186,6 +187,21 @@ def origin(point: EntryPoint) -> str:
 def distribution(point: EntryPoint) -> str:
     """The name of the distribution that a plugin comes from, as pip compares names; empty where it is not known."""
     return normalise(_name_and_version(point.dist)[0]) if point.dist else ""
+
+
+def requirement_names(distribution: Distribution) -> set[str]:
+    """Names of what a distribution requires here, without its extras; of what cannot be read, nothing."""
+    # commands that look for plugins alone start without it
+    from packaging.markers import UndefinedEnvironmentName
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    names = set()
+    for line in distribution.requires or ():
+        with suppress(InvalidRequirement, UndefinedEnvironmentName):
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                names.add(normalise(requirement.name))
+    return names
 
 
 def normalise(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, Literal
@@ -13,6 +13,9 @@ from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins
 from spinbench.foundation.remarks import unknown_name
 from spinbench.models import Model
+
+# Backends that are asked first where none is named: compiled ones start soonest.
+PREFERRED_BACKENDS = ("numba", "numpy", "jax")
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,12 @@ def device_of(backend: type[Backend]) -> str:
 def own_backends() -> list[str]:
     """Names of the backends that are no other libraries."""
     return [name for name in plugins.entry_points("backends") if not is_peer(name)]
+
+
+def backends_by_preference() -> Iterator[str]:
+    """Names of the same, in the order in which they are asked for a method: plugins' follow."""
+    yield from PREFERRED_BACKENDS
+    yield from (name for name in own_backends() if name not in PREFERRED_BACKENDS)
 
 
 def is_peer(backend: str) -> bool:

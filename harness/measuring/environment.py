@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from spinbench.foundation import git
+from spinbench.foundation import git, plugins
 from spinbench.reference import memory
 
 # Environment variable with the repository whose commits are measured; the default is that of the working folder.
@@ -223,15 +223,22 @@ def git_state(checkout: Path | None) -> dict[str, object]:
     return state
 
 
-@cache
+@plugins.cache_until_forget
 def _package_versions() -> dict[str, str]:
     versions = {}
-    for name in (*_PACKAGES, *_LIBRARIES):
+    for name in (*_PACKAGES, *_LIBRARIES, *_plugin_requirements()):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def _plugin_requirements() -> list[str]:
+    """Distributions that others' plugins require: what these compute, and how fast, changes with them."""
+    owners = {plugins.distribution(point): point.dist for point in plugins.every() if point.dist is not None}
+    owners.pop(plugins.OWN, None)
+    return sorted({name for owner in owners.values() for name in plugins.requirement_names(owner)} - {plugins.OWN})
 
 
 @cache

@@ -10,10 +10,6 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Any
 
-from packaging.markers import UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import NormalizedName, canonicalize_name
-
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
 from spinbench.foundation.plugins import OWN
@@ -91,27 +87,16 @@ def _plugin_source_digest(home: Path, distribution: Distribution | None) -> str:
 def _with_required_plugins(distribution: Distribution) -> list[Distribution]:
     """A distribution, and those with plugins, but for spinbench, which it requires, or they require in turn."""
     plugin_distributions = {
-        canonicalize_name(point.dist.name): point.dist for point in plugins.every() if point.dist is not None
+        plugins.distribution(point): point.dist for point in plugins.every() if point.dist is not None
     }
-    plugin_distributions.pop(canonicalize_name(OWN), None)
-    related = {canonicalize_name(distribution.name): distribution}
+    plugin_distributions.pop(OWN, None)
+    related = {plugins.normalise(distribution.name): distribution}
     pending = [distribution]
     while pending:
-        for name in _requirement_names(pending.pop()) & plugin_distributions.keys() - related.keys():
+        for name in plugins.requirement_names(pending.pop()) & plugin_distributions.keys() - related.keys():
             related[name] = plugin_distributions[name]
             pending.append(plugin_distributions[name])
     return list(related.values())
-
-
-def _requirement_names(distribution: Distribution) -> set[NormalizedName]:
-    """Names of what a distribution requires here, without its extras; of what cannot be read, nothing."""
-    names: set[NormalizedName] = set()
-    for line in distribution.requires or ():
-        with suppress(InvalidRequirement, UndefinedEnvironmentName):
-            requirement = Requirement(line)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                names.add(canonicalize_name(requirement.name))
-    return names
 
 
 def _top_level_modules(distribution: Distribution) -> set[str]:

@@ -25,7 +25,7 @@ MAX_SLOWDOWN = 1.15
 # Largest relative difference between equal numbers that are summed in another order.
 ROUNDING_ERROR = 1e-6
 # Parts of the environment that must be equal for times to be comparable.
-MACHINE_PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax")
+MACHINE_PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax", "torch")
 
 NO_TIMES = "their records hold no times of single steps"
 

@@ -26,8 +26,6 @@ DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("swendsen_wang", {}),
     ("blocks", {}),
 )
-# In order of preference for a method; backends of plugins follow.
-BACKENDS = ("numba", "numpy", "jax")
 INTERPRETED = "numpy"
 
 # Methods of one kind fail in the same way (all chains at one temperature miss the same mode) and cannot confirm each
@@ -149,14 +147,9 @@ def _settings_off_default(method: Method) -> dict[str, object]:
 
 
 def _first_backend(method: str) -> str | None:
-    runs = [(name, registry.support(method, name)) for name in _backends()]
+    runs = [(name, registry.support(method, name)) for name in kernels.backends_by_preference()]
     native = [name for name, how in runs if how.tier == "native"]
     return next(iter([*native, *(name for name, how in runs if how.runs)]), None)
-
-
-def _backends() -> list[str]:
-    installed = kernels.own_backends()
-    return [*(name for name in BACKENDS if name in installed), *(name for name in installed if name not in BACKENDS)]
 
 
 def _is_own(method: str) -> bool:

@@ -14,7 +14,7 @@ from spinbench.api import LogZKind, Method
 from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation.parameters import assignments
 from spinbench.foundation.remarks import plus_minus, printable
-from spinbench.inference import registry, runner
+from spinbench.inference import kernels, registry, runner
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.reporting.commands.json_answers import print_document
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from spinbench.inference.checks.evidence import Evidence
 
-# Default backends in order of preference.
-PREFERRED_BACKENDS = ("numba", "numpy", "jax")
 # Largest number of variables whose states are printed.
 MAX_PRINTED_STATES = 40
 
@@ -141,9 +139,9 @@ def _make_method(name: str, settings: dict[str, object]) -> Method:
 
 
 def _default_backend(method: Method, request: Wish) -> str:
-    return next(
-        (name for name in PREFERRED_BACKENDS if registry.support(method, name, request).runs), PREFERRED_BACKENDS[0]
-    )
+    backends = kernels.backends_by_preference()
+    runs = (name for name in backends if registry.support(method, name, request).runs)
+    return next(runs, kernels.PREFERRED_BACKENDS[0])
 
 
 def _result_sentences(answer: Result) -> list[str]:

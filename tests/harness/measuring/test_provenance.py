@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +124,14 @@ def test_a_distribution_that_it_requires_counts(faulty: Path, install_plugin: Ca
     before = key()
     (folder / "spinbench_base.py").write_text("ONE = 2\n")
     assert len({alone, before, key()}) == 3
+
+
+def test_versions_of_what_a_plugin_requires_are_recorded(install_plugin: Callable[..., Path]) -> None:
+    """An upgrade of a framework that only a plugin knows is not taken for a change of the code."""
+    assert "packaging" not in environment.describe()["versions"]
+    folder = install_plugin("array_backend", "class X: pass\n", {"backends": {"x": "X"}})
+    with (folder / "array_backend-1.0.dist-info" / "METADATA").open("a") as metadata:
+        metadata.write("Requires-Dist: packaging>=1\nRequires-Dist: a-framework-that-is-not-here\n")
+    versions = environment.describe()["versions"]
+    assert versions["packaging"] == importlib.metadata.version("packaging")
+    assert "a-framework-that-is-not-here" not in versions

@@ -17,7 +17,7 @@ from spinbench.testing.backends.randomness import check_uniform_below_one
 POINTS = {"methods": {"flawed": "Flawed"}, "kernels": {"flawed.numpy": "FlawedKernel"}}
 FOLDER = "the working directory is not what it was before"
 SUM = "of a 1-of-K group whose sum is not 1"
-ENDS = r"a random number of 0 or of 1, to which floats are rounded"
+ENDS = "a random number that is 0, or is rounded to 1, takes the wrong branch"
 FROZEN = "adaptation is not frozen"
 FAULTS = [
     ("errors times 1.4", "standard errors, 111 pairs", r"standard errors are about 1\..* times too large"),
