@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+from unittest import SkipTest
 
 import numpy as np
 import psutil
@@ -157,6 +158,8 @@ def _check_late_steps(pair: Pair) -> None:
     for turn in range(LATE_BATCHES):
         try:
             state, statistics = at.engine.advance(state, LATE_STEPS)
+        except SkipTest:
+            raise
         except Exception as error:
             raise CheckError(
                 f"after {turn * LATE_STEPS} steps advance raises {type(error).__name__}: {error}"
