@@ -120,7 +120,7 @@ def format_short_run(run_description: dict[str, Any]) -> str:
 @PAIR_CHECKS.add("start and tables stay")
 def check_inputs_unchanged(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
-    at, environment = pair.trial_of_many_states(), dict(os.environ)
+    at, around = pair.trial_of_many_states(), _read_global_state()
     states = random_start(at.model, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [(leaf, leaf.tobytes()) for leaf in tree_arrays(at.tables)]
     state = at.engine.init(SEED, states)
@@ -129,7 +129,9 @@ def check_inputs_unchanged(pair: Pair) -> None:
     steps = step_count(at.method, 2)
     at.estimate(advance_batches(at.engine, state, [steps])[1])
     at.method.plan(at.model)
-    require(dict(os.environ) == environment, "the environment is changed: a run changes its own state alone")
+    for quantity, earlier in around.items():
+        same = _read_global_state()[quantity] == earlier
+        require(same, f"{quantity} is not what it was before: a run changes its own state alone")
     require(states.tobytes() == before, "the start that was given is written into; copy it")
     tables_unchanged = all(leaf.tobytes() == content for leaf, content in tables)
     require(tables_unchanged, "the tables of plan are written into; copy them")
@@ -140,6 +142,14 @@ def check_inputs_unchanged(pair: Pair) -> None:
     # sums in another order round differently
     close = _are_batches_equal(from_c_order, from_fortran_order, ROUNDING)
     require(close, "a start whose columns lie one after another in memory (Fortran order) gives other draws")
+
+
+def _read_global_state() -> dict[str, object]:
+    name, generator_state, *rest = np.random.get_state(legacy=True)  # noqa: NPY002 - of others
+    return {
+        "NumPy's global random state": (name, np.asarray(generator_state).tobytes(), *rest),
+        "the environment": dict(os.environ),
+    }
 
 
 @PAIR_CHECKS.add("late steps", "sampler", "compiles_once")

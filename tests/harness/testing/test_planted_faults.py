@@ -34,7 +34,7 @@ FAULTS = [
     ("half late", "late steps", r"after 1152 steps: marginals \[0, 1, 2, 3, 4, 5\] are off by"),
     ("plan changes the folder", "plan", FOLDER),
     ("estimate changes the folder", "start and tables stay", FOLDER),
-    ("estimate changes the environment", "start and tables stay", "the environment is changed"),
+    ("estimate changes the environment", "start and tables stay", "the environment is not what it was before"),
     ("a step changes the folder", "independence of batching", FOLDER),
     ("groups are ignored", "accuracy, three states", SUM),
     ("groups beyond the first are ignored", "accuracy, three states", SUM),
