@@ -72,14 +72,17 @@ def test_a_crash_costs_one_check(capsys: pytest.CaptureFixture[str], monkeypatch
     assert "1 passed, 0 skipped, 1 failed" in output
 
 
-@pytest.mark.parametrize(("body", "reason"), [(burn, "more than 0.1 CPU s"), (wait, "nothing was computed for 0.1 s")])
+@pytest.mark.parametrize(
+    ("body", "stall", "reason"),
+    [(burn, 60.0, "it takes more than 2 CPU s"), (wait, 3.0, "nothing was computed for 3 s")],
+)
 def test_what_does_not_end_costs_one_check(
-    body: Callable[[], None], reason: str, monkeypatch: pytest.MonkeyPatch
+    body: Callable[[], None], stall: float, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isolated, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(isolated, "STALL_SECONDS", stall)
     monkeypatch.setattr(isolated, "TICK", 0.1)
     subject = [Check("toy.numpy", "first", body), Check("toy.numpy", "second", list)]
-    outcomes = list(isolated.run_isolated(subject, command.run_check, max_seconds=math.inf, check_seconds=0.1))
+    outcomes = list(isolated.run_isolated(subject, command.run_check, max_seconds=math.inf, check_seconds=2.0))
     assert [outcome.result for outcome in outcomes] == ["failed", "passed"]
     assert reason in outcomes[0].reason
 
