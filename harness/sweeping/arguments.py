@@ -38,6 +38,9 @@ _COMMITS = "commits="
 # Hydra's settings for the folder of results, which is `sweep_dir` here for one cell and for several.
 _FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
 
+# What may be another when a sweep is resumed: who runs its cells, and for how long.
+_OF_THE_CALL = re.compile(r"\+{0,2}(?:launcher|hydra/launcher|hydra\.launcher|time_limit|sweep_dir)\b")
+
 _OF_A_FILE = re.compile(r"\+{0,2}model\.(?:path|evidence|corpus)=(.*)", re.DOTALL)
 
 
@@ -105,8 +108,12 @@ class Arguments:
             else:
                 (flags if argument.startswith("-") else overrides).append(_FOLDER.sub("sweep_dir=", argument))
         if resume is not None:
-            first = _first(resume)
-            overrides = overrides or _check_stored_overrides(resume, *first)
+            first = stored_command(resume)
+            of_the_call = list(filter(_OF_THE_CALL.match, overrides))
+            if len(of_the_call) == len(overrides):
+                changed = set(map(_key, of_the_call))
+                stored = _check_stored_overrides(resume, *first)
+                overrides = [line for line in stored if _key(line) not in changed] + of_the_call
         return cls(tuple(flags), tuple(overrides), resume, profile)
 
     @property
@@ -141,7 +148,11 @@ def _searchpath_override(folder: str) -> str:
     return f"hydra.searchpath=['file://{escaped}']"
 
 
-def _first(folder: Path) -> tuple[list[str], str]:
+def _key(line: str) -> str:
+    return line.partition("=")[0]
+
+
+def stored_command(folder: Path) -> tuple[list[str], str]:
     """The overrides that a sweep was started with, and where."""
     try:
         content = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ from spinbench.sweeping import (
     settings_checks,
     sweepers,
 )
-from spinbench.sweeping.arguments import Arguments
+from spinbench.sweeping.arguments import Arguments, stored_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -231,7 +231,10 @@ def open_folder(arguments: Arguments, sweep_dir: str | None, report: str | None)
         (folder / "records").mkdir(parents=True, exist_ok=True)
         for part in (folder, folder / "records"):
             atomic.clear_fragments(part)
-        command_line = {"overrides": list(arguments.overrides), "started_in": os.getcwd(), "report": report}
+        overrides, started_in = list(arguments.overrides), os.getcwd()
+        if arguments.resume is not None:
+            overrides, started_in = stored_command(folder)
+        command_line = {"overrides": overrides, "started_in": started_in, "report": report}
         atomic.write_json(command, command_line)
     except OSError as error:
         raise SpinbenchError(

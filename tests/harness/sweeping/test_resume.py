@@ -12,6 +12,7 @@ from small_sweeps import sweep
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.sweeping.arguments import Arguments
+from spinbench.sweeping.sweep import open_folder
 from tests.helpers.small_records import whole
 
 
@@ -97,3 +98,23 @@ def test_a_failed_record_hides_no_good_one_of_the_same_code() -> None:
 )
 def test_what_is_measured_is_taken_from_a_file(line: str) -> None:
     assert Arguments.parse([line, "seed=0"]).again("out") == "spinbench sweep --resume out"
+
+
+def test_who_runs_the_cells_may_change_and_the_cells_stay() -> None:
+    Path("out").mkdir()
+    stored = {"overrides": ["model=grid", "seed=0,1", "time_limit=60"], "started_in": str(Path.cwd())}
+    Path("out/sweep.json").write_text(json.dumps(stored))
+    resume = ["--resume", "out"]
+    assert Arguments.parse(resume).overrides == tuple(stored["overrides"])
+    assert Arguments.parse([*resume, "launcher=joblib", "time_limit=9"]).overrides == (
+        *("model=grid", "seed=0,1", "launcher=joblib", "time_limit=9"),
+    )
+
+
+def test_a_call_never_replaces_what_a_folder_says() -> None:
+    """Else the cells of its first start would be left out from then on."""
+    Path("out").mkdir()
+    stored = {"overrides": ["model=grid", "seed=0,1"], "started_in": "/elsewhere", "report": None}
+    Path("out/sweep.json").write_text(json.dumps(stored))
+    open_folder(Arguments.parse(["--resume", "out", "model=torus", "seed=5"]), None, None)
+    assert json.loads(Path("out/sweep.json").read_text()) == stored
