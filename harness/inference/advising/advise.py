@@ -16,7 +16,7 @@ from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
 from spinbench.inference.advising.portfolio import choose
-from spinbench.inference.advising.race import Race, Watch, with_seeds
+from spinbench.inference.advising.race import Race, Watch, entrants_of
 from spinbench.inference.advising.ranking import TARGETS, Target, View
 from spinbench.inference.budget import Budget, is_whole, parse_seconds
 from spinbench.inference.notebook.progress import whole
@@ -82,23 +82,23 @@ def advise(
             exact_result, why, known = answer_exactly(model, seconds, target)
             if exact_result is not None:
                 return _advice_of_exact(exact_result, target, (seconds, deadline.now() - since), (chains, seed), source)
-        chosen, others = choose(model, entered, target)
+        choice = choose(model, entered, target)
         tell([], "loading")
         loading = deadline.now()
-        prepare(chosen)
+        prepare(choice.running)
         since += deadline.now() - loading
         tell([], "looking for heavy states")
         bounds = (*known, *bounds_of_states(model, seed, seconds))
         race = Race(
             model,
-            with_seeds([*chosen, *others], seed),
+            entrants_of(choice, seed),
             target,
             seconds,
             since + seconds,
             chains,
             tell,
             bounds,
-            len(chosen),
+            len(choice.running),
         )
         interrupted = False
         try:
@@ -163,15 +163,14 @@ def _advice_of_race(
     if race.target == "log_z" and answer.log_z_kind in ("lower", "upper"):
         answer = replace(answer, log_z=float(views[0].values[0]), log_z_kind="estimate", log_z_se=None)
     answer = brackets.attach_bounds(winner.candidate, answer, race.bounds())
-    bracket = narrow_bracket(answer, race.target)
-    conclusion = conclude(views, race.budget, race.target, bracket)
+    conclusion = conclude(views, race.budget, race.target, narrow_bracket(answer, race.target))
     sentences = [conclusion.sentence]
     if interrupted:
         sentences.append("interrupted")
     place = winner.candidate, winner.request, race.chains, winner.seed
     expected = float(np.sqrt(ranking.score(views[0], views)))
-    if bracket is not None and bracket.error_bound is not None:
-        expected = min(expected, bracket.error_bound)
+    if race.target == "log_z":
+        expected = min(expected, brackets.largest_error(float(views[0].values[0]), answer.bounds))
     return Advice(
         answer=answer,
         error=expected,

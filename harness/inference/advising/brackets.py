@@ -13,6 +13,8 @@ from spinbench.inference.advising.ranking import AGREEMENT, View, view
 from spinbench.inference.checks.evidence import OUTWARD, bracket_of
 from spinbench.inference.result import Result
 
+# Warning of who has no estimate.
+ALONE = "bounds alone"
 # Relative tolerance by which log Z may exceed a bound.
 ROUNDING = 1e-9
 # Warning for an estimate outside a bracket, by grade; bounds that rest on an assumption cause no warning.
@@ -41,20 +43,26 @@ def view_of_bounds(candidate: Candidate, bounds: Sequence[Bound]) -> View:
     middle, half = (low + high) / 2, (high - low) / 2
     if np.isinf(half):
         middle = float(np.clip(0.0, low, high))
-    return View(candidate, np.array([middle]), half**2, believed=False, exact=False, doubt="bounds alone")
+    return View(candidate, np.array([middle]), (4 * half) ** 2, believed=False, exact=False, doubt=ALONE)
+
+
+def largest_error(log_z: float, bounds: Sequence[Bound]) -> float:
+    """Distance to the far end of the bracket."""
+    low, high = bracket_of([bound for bound in bounds if bound.grade in OUTSIDE])
+    return max(log_z - low, high - log_z, 0.0)
 
 
 def judge_by_bounds(log_z: View, bounds: Sequence[Bound]) -> View:
-    """A view of log Z outside of a bracket is believed no more; one that is not believed may be as far off as the far
-    end of the bracket is, whatever it claims."""
+    """A view of log Z outside of a bracket is believed no more; one inside that is not believed is no farther off than
+    the bracket is wide, wherever it stands. Bounds alone say less than it does, and who is outside says least."""
     judged = _reject_outside(log_z, bounds)
     low, high = bracket_of([bound for bound in bounds if bound.grade in OUTSIDE])
-    farthest = float(max(log_z.values[0] - low, high - log_z.values[0])) ** 2
-    if judged.believed:
+    if judged.believed or judged.doubt == ALONE:
         return judged
     if judged.doubt in OUTSIDE.values():
-        return replace(judged, claim=max(farthest, judged.claim or 0.0))
-    return replace(judged, claim=min(farthest, np.inf if judged.claim is None else judged.claim))
+        reach = 2 * largest_error(float(log_z.values[0]), bounds)
+        return replace(judged, claim=max(reach**2, judged.claim or 0.0))
+    return replace(judged, claim=min((high - low) ** 2, np.inf if judged.claim is None else judged.claim))
 
 
 def attach_bounds(candidate: Candidate, result: Result, bounds: tuple[Bound, ...]) -> Result:

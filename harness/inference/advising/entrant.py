@@ -94,6 +94,7 @@ class Entrant:
     Attributes:
         candidate: who.
         seed: of its runs.
+        expected: error that the portfolio expects of it; infinite where it does not know.
         child: its process; None before its turn.
         sampler: whether it goes on as long as it is let.
         request: the budget of its newest result.
@@ -105,6 +106,7 @@ class Entrant:
 
     candidate: Candidate
     seed: int = 0
+    expected: float = math.inf
     child: Child[Outcome] | None = None
     sampler: bool = True
     request: Budget = FEWEST

@@ -63,8 +63,16 @@ def likeness(table: Table, model_features: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def choose(model: Model, candidates: Sequence[Candidate], target: Target) -> tuple[list[Candidate], list[Candidate]]:
-    """Candidates that run, the best first, and those that stand by.
+class Choice(NamedTuple):
+    """Candidates that run, the best first, those that stand by, and expected errors by labels."""
+
+    running: list[Candidate]
+    standing_by: list[Candidate]
+    errors: dict[str, float]
+
+
+def choose(model: Model, candidates: Sequence[Candidate], target: Target) -> Choice:
+    """Who runs.
 
     Each is the one that lowers the expected logarithm of the least error so far by most; the second is of another kind
     than the first. Candidates that the table does not know run, too.
@@ -74,7 +82,7 @@ def choose(model: Model, candidates: Sequence[Candidate], target: Target) -> tup
     strangers = [candidate for candidate in candidates if candidate.recorded_as not in columns]
     left = {candidate.label: candidate for candidate in candidates if candidate.recorded_as in columns}
     if not left:
-        return strangers, []
+        return Choice(strangers, [], {})
     weights, errors = likeness(table, features(model)), table.log_errors[target]
     expected = {label: weights @ errors[:, columns[left[label].recorded_as]] for label in left}
     worst = max(min(expected.values()) + HOPELESS, np.log10(LARGEST[target]))
@@ -86,4 +94,5 @@ def choose(model: Model, candidates: Sequence[Candidate], target: Target) -> tup
         least = gains[best]
         chosen.append(left.pop(best))
     hopeful = sum(expected[candidate.label] <= worst for candidate in chosen[:ENTRANTS])
-    return [*chosen[:hopeful], *strangers], chosen[hopeful:]
+    expected_errors = {label: float(10.0**exponent) for label, exponent in expected.items()}
+    return Choice([*chosen[:hopeful], *strangers], chosen[hopeful:], expected_errors)

@@ -12,8 +12,8 @@ from spinbench.foundation import deadline
 from spinbench.foundation.child import first_ready
 from spinbench.foundation.platforms import available_cores
 from spinbench.inference.advising import brackets, ranking
-from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.advising.entrant import Entrant, work_of
+from spinbench.inference.advising.portfolio import Choice
 from spinbench.inference.advising.ranking import Target, View
 from spinbench.models import Model
 
@@ -28,6 +28,8 @@ OVERRUN, LOADING = 1.5, 0.5
 # Share of the seconds after the first runs for a witness, a candidate of another kind that may confirm the winner, if
 # there is none yet.
 WITNESS = 0.3
+# Factor on the error that the portfolio expects of a candidate whose first run was too short to tell.
+TOO_SHORT = 3.0
 # Share of the time remaining at the end that the winner's last run is planned to take.
 FINAL = 0.85
 # Largest delay of the last run beyond the budget: a share of the budget plus a number of seconds.
@@ -195,11 +197,20 @@ class Race:
             self._lengthen(self.of(others[0]), WITNESS)
         views = [view for view in self.views() if self.of(view).racing and self.of(view).sampler]
         if self.left > 0 and views:
-            self._tell(f"{views[0].candidate.label} runs to the end")
-            self._lengthen(self.of(views[0]), FINAL)
+            last = min(views, key=self._expected_error)
+            self._tell(f"{last.candidate.label} runs to the end")
+            self._lengthen(self.of(last), FINAL)
+
+    def _expected_error(self, view: View) -> float:
+        """Of a longer run: the portfolio's, with a margin, where the first run was too short to tell."""
+        if view.doubt == brackets.ALONE or "too short" in view.doubt:
+            return TOO_SHORT * self.of(view).expected
+        return float(np.sqrt(ranking.score(view, self.views())))
 
 
-def with_seeds(candidates: Sequence[Candidate], seed: int) -> list[Entrant]:
+def entrants_of(choice: Choice, seed: int) -> list[Entrant]:
     """Before the start, each with a seed of its own: candidates that began in the same states would bear each other out
     where none of them has met a part of the model."""
-    return [Entrant(candidate, seed + number) for number, candidate in enumerate(candidates)]
+    candidates = [*choice.running, *choice.standing_by]
+    errors = [choice.errors.get(candidate.label, np.inf) for candidate in candidates]
+    return [Entrant(each, seed + k, errors[k]) for k, each in enumerate(candidates)]

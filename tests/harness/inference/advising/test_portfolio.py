@@ -32,8 +32,8 @@ def table(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
 
 def names(model: Model, *methods: str) -> tuple[list[str], list[str]]:
     """Who runs and who stands by."""
-    chosen, others = portfolio.choose(model, [Candidate(name, "numpy") for name in methods], "log_z")
-    return [candidate.method for candidate in chosen], [candidate.method for candidate in others]
+    choice = portfolio.choose(model, [Candidate(name, "numpy") for name in methods], "log_z")
+    return [candidate.method for candidate in choice.running], [candidate.method for candidate in choice.standing_by]
 
 
 def test_the_most_accurate_runs_first_and_then_another_kind() -> None:

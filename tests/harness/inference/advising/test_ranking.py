@@ -180,7 +180,7 @@ def test_marginals_of_several_states_are_laid_flat() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "claim", "square"), [(4.0, None, 36.0), (4.0, np.inf, 36.0), (9.0, 0.01, 0.01), (-3.0, 0.01, 169.0)]
+    ("value", "claim", "square"), [(4.0, None, 100.0), (9.0, np.inf, 100.0), (9.0, 0.01, 0.01), (-3.0, 0.01, 676.0)]
 )
 def test_an_estimate_that_is_not_believed_is_as_far_off_as_its_bracket_allows(
     value: float, claim: float | None, square: float
@@ -196,7 +196,7 @@ def test_who_has_only_bounds_says_what_lies_between_them() -> None:
     candidate = Candidate("wmb", "numba")
     upper, lower = Bound(10.0, "upper", "certified"), Bound(-2.0, "lower", "certified")
     between = brackets.view_of_bounds(candidate, (upper, lower))
-    assert (between.values[0], between.claim, between.believed) == (4.0, 36.0, False)
+    assert (between.values[0], between.claim, between.believed) == (4.0, 24.0**2, False)
     alone = brackets.view_of_bounds(candidate, (replace(upper, value=-5.0),))
     assert (alone.values[0], alone.claim) == (-5.0, np.inf)
 
@@ -207,3 +207,15 @@ def test_what_errs_alike_bears_nobody_out(pair: tuple[str, str]) -> None:
     told = [View(Candidate(name, "numpy"), np.zeros(3), 1e-6, believed=True, exact=False, doubt="") for name in pair]
     assert ranking.witnesses(told, told[0]) == []
     assert not conclude(told, 1.0, "marginals").resolved
+
+
+def test_a_doubted_estimate_within_the_bracket_stands_before_its_middle_and_who_is_outside_last() -> None:
+    bounds = (Bound(0.0, "lower", "certified"), Bound(200.0, "upper", "certified"))
+    doubted = View(
+        Candidate("gibbs", "numba"), np.array([3.0]), np.inf, believed=False, exact=False, doubt="unresolved"
+    )
+    outside = replace(doubted, candidate=Candidate("pt", "numba"), values=np.array([-1.0]), claim=0.01)
+    alone = brackets.view_of_bounds(Candidate("wmb", "numba"), bounds)
+    views = ranking.order([brackets.judge_by_bounds(each, bounds) for each in (outside, alone, doubted)])
+    assert [view.candidate.method for view in views] == ["gibbs", "wmb", "pt"]
+    assert brackets.largest_error(3.0, bounds) == 197.0
