@@ -29,8 +29,6 @@ class Bands(NamedTuple):
         weights: couplings.
         biases, sign: as in `Flat`, but a vector longer.
         before, after: () int64, elements that must exist before the first and after the last row of states.
-        reach: () int64, 0, or for two blocks without gathered slots the largest number of rows by which the neighbours
-            of a block's row k lie off the other block's row k.
     """
 
     bounds: Array
@@ -44,7 +42,6 @@ class Bands(NamedTuple):
     sign: Array
     before: int
     after: int
-    reach: int
 
 
 GATHERED = np.iinfo(np.int64).min
@@ -120,7 +117,6 @@ def make_bands(rows: AnyRows | Flat, biases: Array, sign: Array, bounds: Array) 
         sign=_join_aligned([sign, spare]),
         before=-(-before // LANES) * LANES,
         after=after + LANES,
-        reach=_reach(bounds, counts, shifts.tolist()),
     )
 
 
@@ -152,13 +148,3 @@ def _join_aligned(parts: list[Array]) -> Array:
     """One array that begins on a cache line."""
     band = zeros_aligned((sum(map(len, parts)),), parts[0].dtype)
     return np.concatenate(parts, out=band)
-
-
-def _reach(bounds: Array, counts: list[int], shifts: list[int]) -> int:
-    # The wave needs two colours and neighbours within a bounded distance, which gathered ones need not have.
-    if len(bounds) != 3 or GATHERED in shifts:
-        return 0
-    middle = int(bounds[1])
-    return max(
-        1, *(abs(shift - middle) for shift in shifts[: counts[1]]), *(abs(s + middle) for s in shifts[counts[1] :])
-    )

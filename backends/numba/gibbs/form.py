@@ -77,12 +77,9 @@ class Source:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
-    def has_windows(self) -> bool:
-        """Whether the neighbours of every block's rows lie in windows, as on a lattice."""
-        sweep = self.tables.sweep
-        return isinstance(sweep, Sweep) and all(
-            block.windows is not None for block in sweep.first + sweep.middle + sweep.last
-        )
+    def block_rows(self) -> float:
+        """The mean number of rows of a block."""
+        return self.model.num_variables / (len(self.bounds) - 1)
 
     @property
     def tail(self) -> int:

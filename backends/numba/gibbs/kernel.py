@@ -49,9 +49,9 @@ MANY_PATTERN_CHAINS = 8
 MANY_GATHERING_CHAINS = 4
 # Table entries per chain above which reading tables takes longer than summing fields: 200 x 200 with 16 chains.
 ENTRIES_A_CHAIN = 2**15
-# Mean number of rows of a block from which vectors over rows are faster than tables row by row, for float32 and, if
-# neighbours lie in windows, for float64.
-WIDE_BLOCK = 16
+# Mean number of rows of a block from which vectors of 16 rows of float32 are faster than tables; vectors of 8 rows of
+# float64 never are.
+LONG_BLOCK = 64
 # Row length of a dense model from which adding a row at each flip is cheaper than a product for every update: only some
 # updates flip.
 LONG_ROWS = 128
@@ -79,10 +79,8 @@ def choose(source: Source, chains: int) -> type[Form]:
         return pattern_lanes.PatternLanes
     if chains >= (MANY_LANES if source.widest <= patterns.MAX_NEIGHBOURS else MANY_GATHERING_CHAINS):
         return Lanes
-    wide = n >= WIDE_BLOCK * (len(source.bounds) - 1)
-    small = tabled and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES)
-    # A float64 vector holds half as many rows: "sites" only wins if neighbours are loaded as windows and not gathered.
-    if small and not (wide and (source.real == np.float32 or source.has_windows)):
+    long = source.real == np.float32 and source.block_rows >= LONG_BLOCK
+    if tabled and not long and patterns.fit(n, source.widest, patterns.MOST_ROW_ENTRIES):
         return pattern_rows.PatternRows
     return sites.Sites
 

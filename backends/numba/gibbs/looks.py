@@ -66,13 +66,6 @@ def load_looks(source: Source, request: Request) -> None:
     looks(source, request, np.empty((0, 2, LANES), dtype=WORD), 0, np.empty((0, 0, LANES), dtype=source.real))
 
 
-@njit(**INLINE)
-def _begin_row(i, state, b):
-    """All chains' states of row i."""
-    for c in range(0, b.chains, vector_width(b.s)):
-        store(b.s, i * b.chains + c, spread(state))
-
-
 @njit(**JIT)
 def run_lane_looks(f, request, keys, step, mode, s, logs):
     """See `looks`: block by block; s become the draws of R."""
@@ -90,7 +83,8 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
             if side:
                 set_walk(keys[k], counter, walker)
                 for i in range(n):
-                    _begin_row(i, mode[i], b)
+                    for c in range(0, count, vector_width(states)):
+                        store(states, i * count + c, spread(mode[i]))
                     # All random numbers are drawn before the sweep: streams run forward in rows and this sweep runs
                     # backward.
                     fill_lanes(g, i, b)

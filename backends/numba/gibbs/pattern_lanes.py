@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Chains, Copies, Form, Request, Source, Steps, block_keys, no_fields
-from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_words, tabulate_conditionals
+from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
@@ -190,7 +190,7 @@ class PatternLanes(Form):
     look_steps = 16
 
     def make_tables(self, source: Source) -> Words:
-        return make_words(tabulate_conditionals(source.exact(), source.method.precision_bits), self.real)
+        return make_words(source.exact(), self.real, source.method.precision_bits)
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         n, chains = states.shape

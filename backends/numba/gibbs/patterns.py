@@ -34,30 +34,16 @@ PIECES = {np.dtype(np.float32): 3, np.dtype(np.float64): 7}
 SPARE = 64
 
 
-class Patterns(NamedTuple):
-    """Bit k of a pattern is the state of a row's neighbour k.
+class Words(NamedTuple):
+    """Tables in words of 16 bits, for `look_up`; bit k of a pattern is the state of a row's neighbour k.
 
     Attributes:
         near: (N D,) uint32, the neighbours of each row, N where there are fewer than D (row N is always 0).
         thresholds: (N P,) uint64, p(s_i = 1 | pattern) 2^64, rounded, 2^64 - 1 at most.
-        p: (N P,) float64.
-        shape: () (0,) * D, for its type.
-    """
-
-    near: Array
-    thresholds: Array
-    p: Array
-    shape: tuple[int, ...]
-
-
-class Words(NamedTuple):
-    """Parts of these tables as words of 16 bits, for `look_up`.
-
-    Attributes:
-        near, thresholds, shape: as in `Patterns`.
         high: (N P,) uint16, the highest bits of the thresholds.
         p: (N K P,) uint16, p in K pieces of 8 bits after the point, the highest first.
         pieces: () (0,) * K, for its type.
+        shape: () (0,) * D, for its type.
     """
 
     near: Array
@@ -104,40 +90,35 @@ def pad_neighbours(flat: Flat, width: int) -> tuple[Array, Array, Array]:
     return near, weights, np.arange(width) < (flat.later - flat.start[:-1])[:, None]
 
 
-def tabulate_conditionals(flat: Flat, bits: int = 0) -> Patterns:
-    """Tables of a model.
+def tabulate(biases: Array, weights: Array, bits: int = 0) -> tuple[Array, Array]:
+    """(thresholds, p) (N, P) of all patterns, thresholds as in `Words`.
 
     Args:
-        flat: in float64.
+        biases: (N,) float64.
+        weights: (N, D) couplings to the neighbours of each row.
         bits: 0, or the probabilities are rounded to multiples of 2^-bits, and 1 - 2^-bits at most.
     """
-    width = _even_width(int(np.diff(flat.start).max(initial=0)))
-    near, weights, _ = pad_neighbours(flat, width)
-    pattern, n = all_patterns(width), len(weights)
-    p, thresholds = np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
+    n, width = weights.shape
+    pattern, p, thresholds = all_patterns(width), np.empty((n, 2**width)), np.empty((n, 2**width), dtype=np.uint64)
     for low in range(0, n, AT_ONCE):
         part = slice(low, low + AT_ONCE)
         # The exponential overflows to infinity, and 1 / (1 + infinity) is the correct 0.
         with np.errstate(over="ignore"):
-            p[part] = 1 / (1 + np.exp(-(flat.biases[part, None] + weights[part] @ pattern)))
+            p[part] = 1 / (1 + np.exp(-(biases[part, None] + weights[part] @ pattern)))
         if bits:
             # At most 1 - 2^-bits, so that no rounded probability becomes certain.
             p[part] = np.minimum(np.rint(p[part] * 2.0**bits), 2.0**bits - 1) / 2.0**bits
         thresholds[part] = as_thresholds(p[part])
-    return Patterns(near.ravel(), thresholds.ravel(), p.ravel(), (0,) * width)
+    return thresholds, p
 
 
-def make_words(patterns: Patterns, real: Real) -> Words:
-    """The same in words; sums are made of as many pieces as `real` asks for."""
-    pieces, size = PIECES[real], 2 ** len(patterns.shape)
-    return Words(
-        near=patterns.near,
-        thresholds=patterns.thresholds,
-        high=with_spare((patterns.thresholds >> np.uint64(48)).astype(np.uint16)),
-        p=fixed_point_pieces(patterns.p.reshape(-1, size), pieces),
-        pieces=(0,) * pieces,
-        shape=patterns.shape,
-    )
+def make_words(flat: Flat, real: Real, bits: int = 0) -> Words:
+    """Tables of a model in float64; sums are made of as many pieces as `real` asks for, `bits` as in `tabulate`."""
+    near, weights, _ = pad_neighbours(flat, _even_width(int(np.diff(flat.start).max(initial=0))))
+    thresholds, p = tabulate(flat.biases, weights, bits)
+    high = with_spare((thresholds.ravel() >> np.uint64(48)).astype(np.uint16))
+    words = fixed_point_pieces(p, PIECES[real])
+    return Words(near.ravel(), thresholds.ravel(), high, words, (0,) * PIECES[real], (0,) * weights.shape[1])
 
 
 def fixed_point_pieces(values: Array, pieces: int) -> Array:

@@ -240,16 +240,12 @@ def test_what_is_prepared_makes_no_step(method: Gibbs, chains: int) -> None:
             assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_a_wave_of_sweeps_gives_the_same_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps that follow each other through chunks of rows, against whole sweeps one after the other."""
-    monkeypatch.setattr(sites, "CHUNK", 64)
-    monkeypatch.setattr(sites, "WAVE_SWEEPS", 3)
-    model, method = grid(41, 43, 0), Gibbs()
-    kernel = forced(model, method, "sites")
-    kernel.init(0, start_of(model, 1))
-    assert sites.plan_wave(kernel._form_in_use.tables, whole=False)[:2] == (3, 64)
-    rows, waves = (run(model, method, form, chains=2) for form in ("lanes", "sites"))
-    for one, other in zip(rows, waves, strict=True):
+@pytest.mark.parametrize(("form", "log_z"), [("sites", "chib"), ("pattern_rows", "none")])
+def test_long_blocks_give_the_same_chains(form: str, log_z: str) -> None:
+    """Blocks of more rows than log T is summed of at once, and vectors of tables on a lattice."""
+    model, method = grid(50, 51, 0), Gibbs(log_z=log_z)
+    expected, actual = (run(model, method, name, chains=2) for name in ("lanes", form))
+    for one, other in zip(expected, actual, strict=True):
         for key in method.reductions:
             assert other[key] == pytest.approx(one[key], rel=1e-9, abs=1e-9)
 
@@ -263,7 +259,7 @@ LONG_ROWS, HUB = random_pairs(150, 1.0, 1.0, 0), of_edges(400, [(0, i) for i in 
     ("model", "chains", "settings", "form"),
     [
         (SMALL, 1, {}, "pattern_rows"),
-        (WIDE, 1, {}, "sites"),
+        (WIDE, 1, {}, "pattern_rows"),
         (WIDE, 8, {}, "pattern_lanes"),
         (LARGE, 100, {}, "pattern_lanes"),
         (LARGE, 16, {}, "lanes"),

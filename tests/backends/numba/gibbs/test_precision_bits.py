@@ -8,7 +8,7 @@ from scipy import stats
 
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
-from spinbench.backends.numba.gibbs.patterns import tabulate_conditionals
+from spinbench.backends.numba.gibbs.patterns import make_words
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference import binding
 from spinbench.mathematics.statistics import standard_error
@@ -161,7 +161,7 @@ def test_probabilities_are_rounded_as_documented():
     model = PairwiseModel.from_edges([-50.0, 0.0, 50.0, 0.7], [(2, 3)], [-0.2])
     method = settings(12)
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
-    tables = tabulate_conditionals(kernel._source.exact(), 12)
+    tables = make_words(kernel._source.exact(), kernel._source.real, 12)
     rows = tables.thresholds.reshape(4, -1)  # by patterns of neighbours, the first of which is that all are 0
     assert (rows % np.uint64(2**52) == 0).all()
     where = np.argsort(kernel._tables.order)
