@@ -21,8 +21,11 @@ from spinbench.backends.numba.simd import (
     address,
     choose,
     constant,
+    convert,
     copy_into,
     exp,
+    gather,
+    in_lanes,
     keep,
     lane_numbers,
     larger,
@@ -255,17 +258,17 @@ def sum_weights(t, floored, x, weight_sums):
     """
     # At β < 1 hard zeros are finite floors, also in the derivative d log p*^β / dβ.
     shift = t.floored if floored else np.uint32(0)
-    index = np.empty(x.shape[2], dtype=np.int64)
-    for k in range(x.shape[0]):
-        weight_sums[k] = 0.0
-        for f in range(t.factor_starts.size - 1):
-            index[:] = t.factor_bases[f] + shift
-            for j in range(t.factor_starts[f], t.factor_starts[f + 1]):
-                states, step = x[k, t.factor_variables[j]], t.factor_strides[j]
-                for c in range(index.size):
-                    index[c] += np.int64(step) * states[c]
-            for c in range(index.size):
-                weight_sums[k, c] += t.values[index[c]]
+    (blocks, n, count), g = x.shape, pointers(t)
+    for k in range(blocks):
+        states = address(x, k * n * count)
+        for c in range(0, count, 16):
+            total = in_lanes(0.0, WORDS)
+            for f in range(t.factor_starts.size - 1):
+                at = in_lanes(np.uint32(load(g.factor_bases, f) + shift), WORDS)
+                for j in range(load(g.factor_starts, f), load(g.factor_starts, f + 1)):
+                    at = at + load_vector(states, load(g.factor_variables, j) * count + c) * load(g.factor_strides, j)
+                total = total + convert(gather(g.values, at), 0.0)
+            store(address(weight_sums, k * count), c, total)
 
 
 @njit(**JIT)
