@@ -61,6 +61,18 @@ def _dot(x, y, n):
     return over_variables(x, result)
 
 
+@nb.njit(**KERNEL)
+def _leap(Kx, Bp, step, n, r, x):
+    """A kick and a drift: r -= step (Kx - Bp), x += step r; Kx may be x."""
+    pulls, pushes, momenta, positions = address(Kx, 0), address(Bp, 0), address(r, 0), address(x, 0)
+    # One pass: three would take a tenth of a sample of 16 chains.
+    for i in range(0, n, stride(r)):
+        at = i * unit(r)
+        momentum = load_vector(momenta, at) - step * (load_vector(pulls, at) - load_vector(pushes, at))
+        store(momenta, at, momentum)
+        store(positions, at, load_vector(positions, at) + step * momentum)
+
+
 def travel_by_leapfrog(system, leaps, size, scratch, origin):
     """From `origin` to scratch.target with the momentum scratch.noise, which is overwritten; `size` of the steps,
     float64.
@@ -78,11 +90,10 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
     for k in range(leaps):
         # A single call site in the loop, since the compiler copies the function to each.
         Kx, Bp = force(system.factor, system, scratch)
-        add_scaled(Kx, minus, Bp, n, target.push)
         if k < leaps - 1:
-            add_scaled(r, -step, target.push, n, r)
-            add_scaled(x, step, r, n, x)
+            _leap(Kx, Bp, step, n, r, x)
         else:
+            add_scaled(Kx, minus, Bp, n, target.push)
             add_scaled(r, -half, target.push, n, r)
             quadratic = 0.5 * _dot(x, Kx, n)
     after = 0.5 * _dot(r, r, n)
