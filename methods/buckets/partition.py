@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,15 +35,11 @@ class Partition(NamedTuple):
     split: bool
 
 
-class _Function(NamedTuple):
-    """Of a bucket: log2 of its entries, its variables, and where it comes from."""
-
-    size: float
-    scope: frozenset[int]
-    source: int
+# Of a bucket: log2 of its entries, its variables, and where it comes from; a plain tuple, since there are very many.
+_Function = tuple[float, frozenset[int], int]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Mini:
     """A mini-bucket that is being filled: log2 of its entries, its variables, and what it multiplies."""
 
@@ -62,7 +59,7 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
     """
     by_variable: list[list[_Function]] = [[] for _ in logs]
     for f, scope in enumerate(scopes):
-        by_variable[min(scope)].append(_Function(sum([logs[u] for u in scope]), frozenset(scope), f))
+        by_variable[min(scope)].append((sum([logs[u] for u in scope]), frozenset(scope), f))
     minibuckets = Partition([], [], [0], 0.0, 0.0, False)
     entries, looks, split = 0.0, 0.0, False
     for v, functions in enumerate(by_variable):
@@ -72,11 +69,11 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
         for mini in minis:
             size = 2.0 ** min(mini.size, 1000.0)
             entries += size
-            looks += size * (sum(source >= len(scopes) for source in mini.sources) + (len(minis) > 1))
+            looks += size * (sum([source >= len(scopes) for source in mini.sources]) + (len(minis) > 1))
             scope = tuple(sorted(mini.scope, reverse=True))
             if len(scope) > 1:
                 number = len(scopes) + len(minibuckets.scopes)
-                by_variable[scope[-2]].append(_Function(mini.size - logs[v], frozenset(scope[:-1]), number))
+                by_variable[scope[-2]].append((mini.size - logs[v], frozenset(scope[:-1]), number))
             minibuckets.scopes.append(scope)
             minibuckets.sources.append(mini.sources)
         minibuckets.starts.append(len(minibuckets.scopes))
@@ -90,18 +87,18 @@ def partition(logs: Sequence[float], scopes: Sequence[Scope], limit: float, max_
 def _pack(functions: list[_Function], logs: Sequence[float], limit: float) -> list[_Mini]:
     minis: list[_Mini] = []
     # Largest first: small functions fit beside large ones, but not large ones beside many small ones.
-    for function in sorted(functions, key=lambda f: -f.size):
+    for own_size, scope, source in sorted(functions, key=operator.itemgetter(0), reverse=True):
         best, best_overlap, size = None, -1, 0.0
         for mini in minis:
-            shared = len(function.scope & mini.scope)
+            shared = len(scope & mini.scope)
             if shared > best_overlap:
-                grown = mini.size + sum([logs[u] for u in function.scope - mini.scope])
+                grown = mini.size + sum([logs[u] for u in scope - mini.scope])
                 if grown <= limit + _SLACK:
                     best, best_overlap, size = mini, shared, grown
         if best is None:
-            minis.append(_Mini(function.size, set(function.scope), [function.source]))
+            minis.append(_Mini(own_size, set(scope), [source]))
             continue
         best.size = size
-        best.scope |= function.scope
-        best.sources.append(function.source)
+        best.scope |= scope
+        best.sources.append(source)
     return minis
