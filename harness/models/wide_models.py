@@ -120,6 +120,8 @@ def _core_with_conditionals(core: Simplification, conditionals: list[Conditional
         scope = (*each.parents, each.variable)
         with np.errstate(divide="ignore"):
             table = np.log(each.table[np.ix_(*(states[v] for v in scope))])
-        factors.append(Factor(tuple(place[v] for v in scope), table))
+        # Zeros of merged tables may leave a parent one state after its child has summed out.
+        several = [v for v in scope if v in place]
+        factors.append(Factor(tuple(place[v] for v in several), table.reshape([len(states[v]) for v in several])))
     cardinalities = (*left.cardinalities, *(len(states[each.variable]) for each in conditionals))
     return FactorGraph(cardinalities, (*left.factors, *factors), left.log_constant, left.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -69,6 +70,27 @@ def test_a_network_without_evidence_has_log_z_zero_and_open_marginals(monkeypatc
     off = dataclasses.replace(whole, marginals=whole.marginals + 0.1)
     numbers, _ = result_metrics.result_metrics(off, told, {})
     assert numbers["marginal_rmse"]["value"] == pytest.approx(0.1)
+
+
+def test_parts_stand_where_two_tables_together_leave_a_parent_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    size = 12
+    pairs = [(v, (v + step) % size) for v in range(size) for step in (1, 2)]
+    factors = [(pair, rng.normal(size=(2, 2))) for pair in pairs]
+    # Each leaves variable `size` both states; their product does not.
+    factors += [((size, 0), [[0.0, 1.0], [-np.inf, 0.0]]), ((0, size), [[0.5, 0.0], [1.0, -np.inf]])]
+    child = np.log(rng.dirichlet(np.ones(3), size=(2,) * 5))
+    factors.append(((size, 1, 4, 7, 10, size + 1), child))
+    model = FactorGraph.from_log_tables((2,) * (size + 1) + (3,), factors)
+    expected = reference.solve(model, method="enumeration", cache=False)
+    answers = []
+    for max_bytes in 2 ** np.arange(9, 16):
+        with contextlib.suppress(IntractableError):
+            answers.append(in_little(model, monkeypatch, int(max_bytes), method="bucket_tree"))
+    assert answers
+    for found in answers:
+        assert found.log_z == pytest.approx(expected.log_z, abs=1e-10)
+        np.testing.assert_allclose(found.flat, expected.flat, atol=1e-10)
 
 
 def test_predictions_count_the_parts_and_a_short_budget_leaves_them_open() -> None:
