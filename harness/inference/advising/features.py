@@ -53,10 +53,10 @@ def features(model: Model) -> FloatArray:
 
 def _log2_entries(problem: Problem) -> float:
     """Along a quick order of elimination, as far as one is searched for."""
-    size = len(problem.cardinalities)
-    if size > MANY:
+    cards, pairs = problem.cardinalities, problem.pairs
+    if len(cards) > MANY:
         return MAX_LOG2_ENTRIES
-    order = hopeless_order(size, problem.pairs, MAX_LOG2_ENTRIES) or first_order(problem.cardinalities, problem.pairs)
+    order = hopeless_order(cards, pairs, MAX_LOG2_ENTRIES) or first_order(cards, pairs)
     return min(order.log2_total, MAX_LOG2_ENTRIES)
 
 

@@ -94,8 +94,8 @@ class Order:
 
     @property
     def least_entries(self) -> int:
-        """Of an order that is out of reach: what it takes at least."""
-        return 1 << max(int(min(HOPELESS, self.log2_total)), self.width + 1)
+        """Of an order that is out of reach: what it takes, or takes at least where the sum was given up."""
+        return 1 << int(next(filter(math.isfinite, (self.log2_total, self.log2_largest, HOPELESS))))
 
 
 def elimination_order(
@@ -117,7 +117,7 @@ def elimination_order(
         hopeless: log2 of a number of entries; of a graph so dense that all orders are beyond, none is made.
         max_bytes: memory beyond which elimination is sliced, so that a search is worth more.
     """
-    refusal = hopeless_order(len(cardinalities), pairs, hopeless)
+    refusal = hopeless_order(cardinalities, pairs, hopeless)
     if refusal is not None:
         return refusal
     if len(cardinalities) > MANY:
@@ -136,7 +136,7 @@ def _strip_and_search(
     if not size:
         return order_cost(first.order, cardinalities, pairs)
     cards = np.asarray(cardinalities)[first.core].tolist()
-    rest = hopeless_order(size, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed, max_bytes)
+    rest = hopeless_order(cards, first.pairs, hopeless) or _search(cards, first.pairs, seconds, seed, max_bytes)
     if not rest.order.size:
         return rest
     order = np.concatenate([first.order, first.core[rest.order]])
@@ -182,7 +182,8 @@ def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) ->
             break
         tree = min(tree, goatd.decompose_by_min_fill(graph, seed + trial), key=lambda tree: tree.bag_mass)
     if tree.bag_mass > OUT_OF_REACH:
-        return Order(np.empty(0, dtype=np.int64), tree.treewidth, tree.treewidth + 1.0, tree.bag_mass)
+        least = _least_states(cardinalities, tree.treewidth + 1)
+        return Order(np.empty(0, dtype=np.int64), tree.treewidth, least, max(tree.bag_mass, least))
     return order_cost(goatd.order_of(tree.bags, tree.edges), cardinalities, pairs, OUT_OF_REACH)
 
 
@@ -271,9 +272,15 @@ def _greedy_orders(cardinalities: Sequence[int], pairs: IntArray, tries: int, se
     return [goatd.order_of(each.bags, each.edges) for each in decompositions[:keep]]
 
 
-def hopeless_order(size: int, pairs: IntArray, hopeless: float) -> Order | None:
+def hopeless_order(cardinalities: Sequence[int], pairs: IntArray, hopeless: float) -> Order | None:
     """What says why there is no order, where a part of the graph is so dense that no search can help."""
-    enough = math.ceil(min(hopeless, 2.0**31))
+    size, enough = len(cardinalities), math.ceil(min(hopeless, 2.0**31))
     if size <= enough or not (width := least_width(size, pairs, enough)):
         return None
-    return Order(np.empty(0, dtype=np.int64), width, width + 1.0, width + 1.0, complete=False)
+    least = _least_states(cardinalities, width + 1)
+    return Order(np.empty(0, dtype=np.int64), width, least, least, complete=False)
+
+
+def _least_states(cardinalities: Sequence[int], count: int) -> float:
+    """log2 of the states of a clique of `count` variables, at least."""
+    return float(np.sort(np.log2(np.asarray(cardinalities, dtype=np.float64)))[:count].sum())

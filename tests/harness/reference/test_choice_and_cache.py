@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import math
+import re
 import sys
 
 import numpy as np
@@ -71,6 +73,32 @@ def test_complete_graphs_are_refused_at_once(n, solvers):
         rf"least {least} EiB of memory and more than 30 years, and 1 GiB is allowed \(max_gib\)",
     ):
         reference.solve(model, cache=False, max_bytes=2**30, solvers=solvers)
+
+
+def circulant(size: int, states: int, steps: range) -> FactorGraph:
+    """Variables in a ring that share tables with those so many steps ahead."""
+    table = np.random.default_rng(0).normal(size=(states, states))
+    pairs = [(v, (v + step) % size) for v in range(size) for step in steps]
+    return FactorGraph.from_log_tables([states] * size, [(pair, table) for pair in pairs])
+
+
+@pytest.mark.parametrize(
+    ("model", "bits"),
+    [
+        (circulant(40, 64, range(1, 6)), 6 * 11),
+        (circulant(300, 5, range(1, 100)), math.log2(5) * 180),
+        (circulant(120, 3, range(1, 60)), math.log2(3) * 119),
+    ],
+    ids=["searched", "out of reach", "dense"],
+)
+def test_refusals_count_all_states_of_a_variable(model, bits):
+    """At 8 bytes an entry of 2^bits; of variables of two states, a clique has far fewer."""
+    with pytest.raises(IntractableError, match="more than 30 years") as refusal:
+        reference.solve(model, method="bucket_tree", cache=False)
+    figure = re.search(r"(2\^)?([\d.e+]+) EiB", str(refusal.value))
+    assert figure is not None
+    log2_eib = float(figure[2]) if figure[1] else math.log2(float(figure[2]))
+    assert log2_eib + 60 - 3 > bits - 1
 
 
 def test_a_hub_of_very_many_neighbours_is_no_overflow(solvers):
