@@ -33,7 +33,8 @@ def run(arguments: Namespace) -> int:
         SpinbenchError: an option does not fit, the model is none, or Z = 0.
     """
     name, budget = arguments.model, arguments.budget
-    in_folder = name not in specs.names() and Path(name).is_dir()
+    # An empty name, such as that of an unset variable, is no folder, though `Path` takes it for the current one.
+    in_folder = bool(name) and name not in specs.names() and Path(name).is_dir()
     if in_folder and budget is None:
         budget = DEFAULT_BUDGET
     jobs = max(arguments.jobs, 1)

@@ -118,6 +118,7 @@ def assert_written(model: Path, stem: Path) -> float:
         (["{}", "--output", "a.PR"], 2, ".csv are the suffixes"),
         (["{}", "--output", "{}/c.uai.csv", "--output", "b.csv"], 2, "--output was given 2 times"),
         (["nowhere"], 2, "no file or model is named 'nowhere'"),
+        ([""], 2, "this is a folder; a model file is needed"),
         (["{}/.."], 2, "holds no models; files that end in "),
     ],
 )
