@@ -13,14 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.errors import UnknownNameError, UnsupportedError
 from spinbench.foundation.remarks import unknown_name
 from spinbench.models import lattices
 from spinbench.models.conditionals import PerVariable
 from spinbench.models.evidence import condition
-from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.factor_graph import FactorGraph, FloatArray
 from spinbench.models.files.evid import read_evidence
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.libdai import LibDAI
@@ -28,7 +27,6 @@ from spinbench.models.files.text import Tokens, read_bytes, read_text
 from spinbench.models.files.uai import UAI
 from spinbench.models.pairwise import PairwiseModel
 
-FloatArray = npt.NDArray[np.float64]
 Model = PairwiseModel | FactorGraph
 
 

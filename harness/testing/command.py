@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import traceback
@@ -11,20 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import SkipTest
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import interruptions, plugins
 from spinbench.foundation.parameters import assignments
+from spinbench.testing import suite
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.isolated import Outcome, run_isolated
-from spinbench.testing.suite import checks
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 
@@ -72,7 +70,7 @@ def main(
     method: str | None = None,
     *,
     setting_texts: Sequence[str] = (),
-    seconds: float = math.inf,
+    seconds: float = float("inf"),
     only: str = "",
     stop_at_first: bool = False,
     **options: Any,
@@ -95,7 +93,7 @@ def main(
         settings = assignments(setting_texts, "--set")
         if not seconds > 0:
             raise SpinbenchError(f"--seconds {seconds:g} was given; a positive number is needed")
-        selected = [check for check in checks(backend, method, **options, **settings) if only in check.name]
+        selected = [check for check in suite.checks(backend, method, **options, **settings) if only in check.name]
         if not selected:
             raise SpinbenchError(f"--only {only!r} was given, which no check has in its name")
     except SpinbenchError as error:
@@ -106,9 +104,6 @@ def main(
 
 def _run_and_tabulate(selected: Sequence[Check], max_seconds: float, stop_at_first: bool) -> int:
     """Runs the checks, prints each failure at once, and a table of what ran, also of a run that is interrupted."""
-    from rich.console import Console
-    from rich.text import Text
-
     console = Console()
     outcomes: list[Outcome] = []
     stopped = False
@@ -135,16 +130,13 @@ def _run_and_tabulate(selected: Sequence[Check], max_seconds: float, stop_at_fir
 
 
 def _run_subjects(selected: Sequence[Check], max_seconds: float, begin: Callable[[str], None]) -> Iterator[Outcome]:
-    for subject, of_subject in groupby(selected, attrgetter("subject")):
+    for subject, of_subject in groupby(selected, lambda check: check.subject):
         begin(subject)
         yield from run_isolated(list(of_subject), run_check, max_seconds=max_seconds)
 
 
 def _print_table(console: Console, outcomes: Sequence[Outcome]) -> None:
     """A row for all checks of a subject with one result and one reason, whatever numbers this has."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table("subject", "result", "checks", "CPU seconds", "reason")
     table.columns[3].justify = "right"
     groups: dict[tuple[str, str, str], list[Outcome]] = {}

@@ -16,10 +16,7 @@ import numpy as np
 import psutil
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
-from spinbench.inference.engine import ProgramEngine
-from spinbench.inference.initial_states import random_start
-from spinbench.inference.runner import run
+from spinbench.inference import engine, initial_states, registry, runner
 from spinbench.testing import answers
 from spinbench.testing.check import PAIR_CHECKS, CheckError, require, run_with_deadline
 from spinbench.testing.laws.cases import law
@@ -109,7 +106,9 @@ def check_other_process(pair: Pair) -> None:
 def format_short_run(run_description: dict[str, Any]) -> str:
     """Text of the answer of a short run on a small model."""
     method = registry.make_method(run_description["method"], run_description["settings"])
-    result = run(law(run_description["case"]).model, method, run_description["backend"], **run_description["options"])
+    result = runner.run(
+        law(run_description["case"]).model, method, run_description["backend"], **run_description["options"]
+    )
     marginals = flatten_values(result.marginals)
     numbers = [result.log_z or 0.0]
     if marginals is not None:
@@ -121,7 +120,7 @@ def format_short_run(run_description: dict[str, Any]) -> str:
 def check_inputs_unchanged(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
     at, around = pair.trial_of_many_states(), _read_global_state()
-    states = random_start(at.model, FEW_CHAINS, SEED)
+    states = initial_states.random_start(at.model, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [(leaf, leaf.tobytes()) for leaf in tree_arrays(at.tables)]
     state = at.engine.init(SEED, states)
     if at.method.anytime:
@@ -215,7 +214,7 @@ def check_frozen_settings(pair: Pair) -> None:
     """
     at = pair.trial_of_many_states()
     state = at.start_chains(FEW_CHAINS, SEED, 16)
-    program = isinstance(at.engine, ProgramEngine)
+    program = isinstance(at.engine, engine.ProgramEngine)
     kind = registry.backend_class(pair.backend)
     to_host = kind(precision=pair.precision, device=pair.device).to_host
     before = [leaf.copy() for leaf in _common_floats(state, program, to_host)]
