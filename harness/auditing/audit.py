@@ -12,6 +12,7 @@ from time import monotonic
 
 import numpy as np
 
+from spinbench.auditing import effective_sizes, local_conditionals
 from spinbench.auditing.checks import (
     Check,
     Draws,
@@ -29,7 +30,6 @@ from spinbench.auditing.checks import (
     pair_events,
     pair_probabilities,
 )
-from spinbench.auditing.effective_sizes import autocorrelation_times
 from spinbench.auditing.known import (
     SPACING,
     check_bracket,
@@ -41,12 +41,10 @@ from spinbench.auditing.known import (
     heaviest_probability,
     mean_log_weight,
 )
-from spinbench.auditing.local_conditionals import fit_beta, local_logits
 from spinbench.auditing.samples import read_samples
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
-from spinbench.inference.answers import seconds_allowed
-from spinbench.inference.request import check_model
+from spinbench.inference import answers, request
 from spinbench.models import Model, to_factor_graph
 
 # Probability with which an audit rejects draws from the model's own law.
@@ -159,10 +157,10 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         SpinbenchError: these are no samples of the model, or a wrong argument.
         ModelError: Z = 0.
     """
-    check_model(model)
+    request.check_model(model)
     if not 0 < alpha < 1:
         raise SpinbenchError(f"alpha={alpha!r} was given; a number between 0 and 1 is needed")
-    seconds = seconds_allowed(budget)
+    seconds = answers.seconds_allowed(budget)
     until = monotonic() + seconds
     model = replace(model, origin=None)
     read = read_samples(samples, model)
@@ -175,8 +173,8 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         return Audit(model.name, (failed,), alpha, "the model's zeros", log_weights.size, 0.0, notes=tuple(read.notes))
     draws = Draws(read.states, log_weights, read.chained)
     thin_draws = draws.thin(sum(graph.cardinalities), min(MAX_LOGITS, int(LOGITS_A_SECOND * seconds)))
-    logits = local_logits(graph, thin_draws.states)
-    beta = (*fit_beta(logits), "maximum pseudo-likelihood")
+    logits = local_conditionals.local_logits(graph, thin_draws.states)
+    beta = (*local_conditionals.fit_beta(logits), "maximum pseudo-likelihood")
     events, notes = marginal_events(model), list(read.notes)
     exact = exact_answer(model, EXACT_SHARE * seconds)
     checks: list[Check | None]
@@ -208,7 +206,7 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
     times, r_hat = np.ones(1), math.nan
     if read.chained:
-        times, r_hat = autocorrelation_times(log_weights[None]), largest_r_hat(looked, events)
+        times, r_hat = effective_sizes.autocorrelation_times(log_weights[None]), largest_r_hat(looked, events)
     if looked.number < draws.number:
         notes.append(f"frequencies are those of {looked.number} of the draws, evenly spaced, as the budget allows")
     done = [check for check in checks if check is not None]

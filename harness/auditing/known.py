@@ -11,11 +11,10 @@ from spinbench.api import Estimate
 from spinbench.auditing.checks import Check, Draws, check_heaviest, informative_states
 from spinbench.auditing.effective_sizes import FloatArray, binomial_p_values
 from spinbench.errors import IntractableError, SpinbenchError
+from spinbench.inference import result, runner
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.checks.missed_modes import MOST_VARIABLES, flag_missed_modes
 from spinbench.inference.maximising.annealing import scale_log_weights
-from spinbench.inference.result import Result
-from spinbench.inference.runner import exact, run
 from spinbench.models import FactorGraph, Model
 
 # Step in β of the finite differences that give variance and skewness of log weights.
@@ -29,10 +28,10 @@ ROUNDING = 1e-9
 MODE_SAMPLES = 200
 
 
-def exact_answer(model: Model, seconds: float) -> Result | None:
+def exact_answer(model: Model, seconds: float) -> result.Result | None:
     """With marginals and pairs, if they are predicted to be cheap."""
     try:
-        answer = exact(model, budget=f"{seconds} s", pairs=True)
+        answer = runner.exact(model, budget=f"{seconds} s", pairs=True)
     except IntractableError:
         return None
     if answer.marginals is None or any(np.isnan(p).any() for p in answer.marginals.by_variable()):
@@ -40,14 +39,14 @@ def exact_answer(model: Model, seconds: float) -> Result | None:
     return answer
 
 
-def event_probabilities(answer: Result, model: Model) -> FloatArray:
+def event_probabilities(answer: result.Result, model: Model) -> FloatArray:
     """(Q,) of `marginal_events`."""
     assert answer.marginals is not None
     parts = answer.marginals.by_variable()
     return np.concatenate([p[informative_states(size)] for p, size in zip(parts, model.cardinalities, strict=True)])
 
 
-def heaviest_probability(answer: Result) -> float:
+def heaviest_probability(answer: result.Result) -> float:
     """Of the heaviest state."""
     assert answer.best_log_weight is not None
     assert answer.log_z is not None
@@ -57,7 +56,7 @@ def heaviest_probability(answer: Result) -> float:
 def mean_log_weight(model: Model, beta: float, seconds: float) -> float:
     """E_β[log p*], exact."""
     scaled = scale_log_weights(model, beta)
-    answer = exact(scaled, budget=f"{seconds} s", pairs=True, cache=False)
+    answer = runner.exact(scaled, budget=f"{seconds} s", pairs=True, cache=False)
     assert answer.marginals is not None
     if isinstance(model, FactorGraph):
         tables = zip(model.factors, answer.pairs, strict=True)
@@ -152,7 +151,7 @@ def check_bracket(model: Model, draws: Draws, until: float, seed: int, notes: li
     if interval.lower is None or interval.upper is None:
         notes.append("log Z has no certified bracket within the budget")
         return None
-    heaviest = run(model, "gibbs", "numpy", MODE_SAMPLES, seed=seed, target="map")
+    heaviest = runner.run(model, "gibbs", "numpy", MODE_SAMPLES, seed=seed, target="map")
     if heaviest.best_state is None or heaviest.best_log_weight is None:
         return None
     low, high = (np.exp(min(heaviest.best_log_weight - bound.value, 0.0)) for bound in (interval.upper, interval.lower))

@@ -17,8 +17,7 @@ from importlib.metadata import Distribution, EntryPoint
 from typing import Any, TypeVar, cast
 
 from spinbench.errors import BrokenPluginError
-from spinbench.foundation import deadline
-from spinbench.foundation.remarks import unknown_name
+from spinbench.foundation import deadline, remarks
 
 # Distribution whose names plugins cannot replace.
 OWN = "spinbench"
@@ -98,7 +97,7 @@ def load(kind: str, name: str, malformed: Callable[[object], str]) -> Any:
     """
     points = entry_points(kind)
     if name not in points:
-        raise unknown_name(kind[:-1], name, points)
+        raise remarks.unknown_name(kind[:-1], name, points)
     point, *others = points[name]
     if others and distribution(point) != OWN:
         owners = " and ".join(sorted(origin(owner) for owner in points[name]))

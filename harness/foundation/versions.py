@@ -9,8 +9,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from spinbench.errors import HistoryError
-from spinbench.foundation import git
-from spinbench.foundation.atomic import clear_fragments, write_json
+from spinbench.foundation import atomic, git
 
 # File at the top of the repository; a sweep commits it when versions have changed.
 FILE = "versions.json"
@@ -24,7 +23,7 @@ def begin(folder: Path) -> None:
     Raises:
         HistoryError: git is not installed, or refuses.
     """
-    write_json(folder / FILE, {})
+    atomic.write_json(folder / FILE, {})
     _git(folder, "init", "-q", "-b", BRANCH)
     _git(folder, "add", "--all")
     _git(folder, *_WHO, "commit", "-q", "-m", "nothing measured")
@@ -40,12 +39,12 @@ def note(folder: Path, installed: Mapping[str, str]) -> bool:
     if not path.is_file():
         return False
     with FileLock(folder / ".git" / "versions.lock"):
-        clear_fragments(folder)
+        atomic.clear_fragments(folder)
         # Read from the last commit and not from the file: a writer may have been killed before its commit.
         before = json.loads(_git(folder, "show", f"HEAD:{FILE}"))
         if before == installed:
             return False
-        write_json(path, dict(sorted(installed.items())))
+        atomic.write_json(path, dict(sorted(installed.items())))
         changed = [f"{name} {version}" for name, version in installed.items() if before.get(name) != version]
         gone = [f"without {name}" for name in before if name not in installed]
         _git(folder, *_WHO, "commit", "-q", "-m", ", ".join([*changed, *gone]), "--", FILE)

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spinbench.errors import HistoryError
 from spinbench.history.axes import Cell, Family, Metric
 from spinbench.history.journal import Replicates, rounded
-from spinbench.measuring.record_parts import Axes, CodeState, Environment
-from spinbench.measuring.record_parts import Metric as Recorded
-from spinbench.measuring.record_types import Record
+from spinbench.measuring import record_parts, record_types
 
 if TYPE_CHECKING:
     from asv.results import Results
@@ -120,25 +118,27 @@ def read_cells(results: Results, family: Family, metric: Metric) -> dict[Cell, R
     return cells
 
 
-def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> Record:
+def build_record(family: Family, cell: Cell, values: Mapping[str, Replicates]) -> record_types.Record:
     """What asv knows of a cell, in the form of a record: by which settings and where it was measured, is not known."""
     measured = {metric: replicates for metric, replicates in values.items() if replicates.values}
     error = next((replicates.failed for replicates in values.values() if not measured), None)
-    return Record(
+    return record_types.Record(
         id=f"asv {family.name} {cell}",
         key="",
         family=family.name,
-        axes=Axes(**dict(zip((axis.name for axis in family.axes), cell, strict=True))),
+        axes=record_parts.Axes(**dict(zip((axis.name for axis in family.axes), cell, strict=True))),
         config={},
         protocol="",
         status="ok" if measured else "failed",
         error=error,
         traceback=None,
-        git=CodeState(),
-        metrics={metric: Recorded(samples=list(replicates.values)) for metric, replicates in measured.items()},
+        git=record_parts.CodeState(),
+        metrics={
+            metric: record_parts.Metric(samples=list(replicates.values)) for metric, replicates in measured.items()
+        },
         result_or_none=None,
         reference=None,
-        environment=Environment(),
+        environment=record_parts.Environment(),
         started_at=0,
         duration=0.0,
     )

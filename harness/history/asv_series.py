@@ -20,15 +20,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.errors import HistoryError, SpinbenchError
-from spinbench.foundation.remarks import left_out
-from spinbench.history import axes, journal, series
-from spinbench.history.asv_cells import build_outcome
-from spinbench.history.axes import Metric
-from spinbench.history.journal import Replicates
+from spinbench.foundation import remarks
+from spinbench.history import asv_cells, axes, journal, series
 from spinbench.history.series import AXIS, PREFIX, TIMEOUT, Series, SeriesIndex, slug
 from spinbench.inference import kernels
-from spinbench.measuring.record_types import Record
-from spinbench.measuring.records import digest
+from spinbench.measuring import record_types, records
 
 if TYPE_CHECKING:
     from asv.results import Results
@@ -79,11 +75,11 @@ def remove_series(results: Results) -> None:
 
 
 def add_series(
-    results: Results, benchmarks: Mapping[str, Any], entries: Sequence[Record], series_index: SeriesIndex
+    results: Results, benchmarks: Mapping[str, Any], entries: Sequence[record_types.Record], series_index: SeriesIndex
 ) -> None:
     """Put the journal's cells of a commit, and their ratios to other libraries, into asv's `Results`."""
     measured = journal.collect_replicates(entries, axes.metrics(), series.entry_series)
-    tables: dict[str, dict[str, Replicates]] = _peer_ratios(entries, series_index)
+    tables: dict[str, dict[str, journal.Replicates]] = _peer_ratios(entries, series_index)
     for (metric, entry_series), value in measured.items():
         tables[entry_series.benchmark_name(metric)][entry_series.label] = value
     for name, cells in tables.items():
@@ -95,14 +91,14 @@ def add_series(
         started_at = max(replicates.started_at for replicates in values)
         results.add_result(
             {**benchmarks[name], "params": [list(map(repr, labels))]},
-            build_outcome(len(values), dict(enumerate(map(_replace_few_samples_by_median, values)))),
+            asv_cells.build_outcome(len(values), dict(enumerate(map(_replace_few_samples_by_median, values)))),
             started_at=datetime.datetime.fromtimestamp(started_at, datetime.UTC),
             duration=sum(replicates.duration for replicates in values),
             record_samples=True,
         )
 
 
-def _replace_few_samples_by_median(replicates: Replicates) -> Replicates:
+def _replace_few_samples_by_median(replicates: journal.Replicates) -> journal.Replicates:
     """The median of few: what asv says of their spread would be extrapolated, and ten times as long as the number."""
     if not 1 < len(replicates.values) < MIN_SAMPLES:
         return replicates
@@ -131,7 +127,7 @@ class _BackendSeries(NamedTuple):
     metrics: frozenset[str]
 
 
-def _peer_pairs(series_index: SeriesIndex) -> Iterator[tuple[_BackendSeries, _BackendSeries, tuple[Metric, ...]]]:
+def _peer_pairs(series_index: SeriesIndex) -> Iterator[tuple[_BackendSeries, _BackendSeries, tuple[axes.Metric, ...]]]:
     """The same work, model, method and settings, on a backend of ours and on another library's, and the metrics of
     which there are ratios."""
     configurations = list(series_index.configurations())
@@ -147,7 +143,7 @@ def _peer_pairs(series_index: SeriesIndex) -> Iterator[tuple[_BackendSeries, _Ba
             continue
         member, backend = series_index.find(identity), _backend_name(identity.config)
         if member is not None:
-            work = digest({**identity.config, "backend": {**identity.config["backend"], "name": None}})
+            work = records.digest({**identity.config, "backend": {**identity.config["backend"], "name": None}})
             groups[work].append(_BackendSeries(identity.digest, member, backend, frozenset(metrics)))
     tracked = [metric for metric in axes.metrics() if metric.name in RATIO_METRICS]
     for sides in groups.values():
@@ -161,12 +157,14 @@ def _ratio_benchmark_name(ours: _BackendSeries, theirs: _BackendSeries, metric: 
     return f"{PEER_PREFIX}.{slug(ours.series.model)}.track_{metric}_over_{slug(theirs.backend)}"
 
 
-def _peer_ratios(entries: Sequence[Record], series_index: SeriesIndex) -> dict[str, dict[str, Replicates]]:
+def _peer_ratios(
+    entries: Sequence[record_types.Record], series_index: SeriesIndex
+) -> dict[str, dict[str, journal.Replicates]]:
     """The ratios of a commit, by benchmark and label: of the medians over seeds.
 
     There is none where one side is missing, or the library took no time that a clock shows.
     """
-    ratios: dict[str, dict[str, Replicates]] = defaultdict(dict)
+    ratios: dict[str, dict[str, journal.Replicates]] = defaultdict(dict)
     if not any(_is_peer(_backend_name(entry.config)) for entry in entries):
         return ratios
     tracked = [metric for metric in axes.metrics() if metric.name in RATIO_METRICS]
@@ -181,14 +179,14 @@ def _peer_ratios(entries: Sequence[Record], series_index: SeriesIndex) -> dict[s
                 ratio = statistics.median(our_replicates.values) / time
                 started_at = max(our_replicates.started_at, their_replicates.started_at)
                 name = _ratio_benchmark_name(ours, theirs, metric.name)
-                ratios[name][ours.series.label] = Replicates((ratio,), started_at=started_at)
+                ratios[name][ours.series.label] = journal.Replicates((ratio,), started_at=started_at)
     return ratios
 
 
-def _configuration_digest(entry: Record) -> str | None:
+def _configuration_digest(entry: record_types.Record) -> str | None:
     """What an entry measured, as the book has it."""
     try:
-        return digest(series.config_with_hashes(entry))
+        return records.digest(series.config_with_hashes(entry))
     except HistoryError:  # a local file that the history does not know
         return None
 
@@ -203,5 +201,5 @@ def _is_peer(backend: str) -> bool:
     try:
         return kernels.is_peer(backend)
     except SpinbenchError as error:
-        left_out(f"ratios to the backend of a series: {error}")
+        remarks.left_out(f"ratios to the backend of a series: {error}")
         return False

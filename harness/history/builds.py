@@ -22,8 +22,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from spinbench.errors import HistoryError
-from spinbench.foundation import git
-from spinbench.foundation.atomic import write_json
+from spinbench.foundation import atomic, git
 from spinbench.measuring import environment
 
 # Folder of a checkout with builds of its commits; it can be deleted at any time.
@@ -106,7 +105,7 @@ def create_environment(folder: Path, project: str) -> None:
     (place / _PTH_FILE).write_text("".join(f"{path}\n" for path in distribution_folders()), encoding="utf-8")
     for path in _pth_files(without=project):
         shutil.copy(path, place)
-    write_json(folder / _STATE_FILE, _environment_state(project))
+    atomic.write_json(folder / _STATE_FILE, _environment_state(project))
 
 
 def is_environment_current(folder: Path, project: str) -> bool:

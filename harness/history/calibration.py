@@ -15,14 +15,9 @@ import numpy as np
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.remarks import format_count
-from spinbench.history import axes, commits
-from spinbench.history.axes import Metric
-from spinbench.history.recorder import History
-from spinbench.history.regression_test import effects, judge
-from spinbench.history.regression_test.effects import Effects
-from spinbench.history.regression_test.formatting import align_columns
+from spinbench.history import axes, commits, recorder
+from spinbench.history.regression_test import effects, formatting, judge, noise
 from spinbench.history.regression_test.measurements import Runs, Sides
-from spinbench.history.regression_test.noise import FloatArray
 
 # Numbers of seeds per side; a row of the table for each.
 SEEDS = (1, 2, 3, 5)
@@ -90,7 +85,9 @@ class Calibration:
     rows: tuple[Row, ...]
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *align_columns([_HEADER, *(row.table_cells() for row in self.rows)])])
+        return "\n".join(
+            [self.sentence, *formatting.align_columns([_HEADER, *(row.table_cells() for row in self.rows)])]
+        )
 
 
 def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> Calibration:
@@ -101,7 +98,7 @@ def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> 
     Raises:
         HistoryError: there are fewer than two sittings.
     """
-    history = History.open(root, machine)
+    history = recorder.History.open(root, machine)
     records = [
         (commit, sitting) for commit in history.commits() for sitting in commits.sittings(history, commit) if sitting
     ]
@@ -218,7 +215,7 @@ def _test_accuracy_comparison(sides: Sides, rng: random.Random) -> tuple[bool, b
 
 def _plant_shifts(
     groups: Sequence[str], fractions: tuple[float, float], group_factor: float, cell_factor: float
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[noise.FloatArray, noise.FloatArray]:
     """Shifts of the cells: of one group, and of one cell."""
     names = sorted(set(groups) - {""})
     chosen = names[int(fractions[0] * len(names))]
@@ -228,12 +225,12 @@ def _plant_shifts(
     return group, cell
 
 
-def _has_worse_unit(tested: Effects) -> bool:
+def _has_worse_unit(tested: effects.Effects) -> bool:
     """Whether any unit is called worse."""
     return any("worse" in decision.verdicts for decision in tested.decisions())
 
 
-def _has_worse_shifted_unit(tested: Effects, shift: FloatArray) -> bool:
+def _has_worse_shifted_unit(tested: effects.Effects, shift: noise.FloatArray) -> bool:
     """Whether a shift of cells, (N,), makes a unit worse that consists of shifted cells alone."""
     for decision in tested.add_shift(shift).decisions():
         is_worse = np.array(decision.verdicts) == "worse"
@@ -242,7 +239,7 @@ def _has_worse_shifted_unit(tested: Effects, shift: FloatArray) -> bool:
     return False
 
 
-def _metrics_judged_by(kind: str) -> list[Metric]:
+def _metrics_judged_by(kind: str) -> list[axes.Metric]:
     return [metric for metric in axes.metrics() if metric.judged == kind]
 
 

@@ -9,10 +9,7 @@ from typing import Any
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.remarks import format_count
-from spinbench.history import asv_cells, axes, journal, series
-from spinbench.history.axes import Cell
-from spinbench.history.journal import Replicates
-from spinbench.history.recorder import History
+from spinbench.history import asv_cells, axes, journal, recorder, series
 from spinbench.history.regression_test import judge, measurements
 from spinbench.history.regression_test.measurements import Place, Run, Runs, Sides
 from spinbench.inference import registry
@@ -33,7 +30,7 @@ Settings = Mapping[str, Any]
 Key = tuple[str, Place]
 
 
-def collect_sides(history: History, base_commit: str, head_commit: str) -> tuple[Sides, tuple[str, ...]]:
+def collect_sides(history: recorder.History, base_commit: str, head_commit: str) -> tuple[Sides, tuple[str, ...]]:
     """Two commits' newest sittings with those that came before the first, and sentences about what is left out."""
     head = sittings(history, head_commit)[-1]
     chain = list(itertools.islice(_sittings_until(history, base_commit), MAX_PAST_SITTINGS + 1))[::-1]
@@ -65,7 +62,7 @@ def collect_sides(history: History, base_commit: str, head_commit: str) -> tuple
     return sides, tuple(left_out)
 
 
-def newest_commits(history: History, head: str, limit: int) -> list[str]:
+def newest_commits(history: recorder.History, head: str, limit: int) -> list[str]:
     """The newest recorded commits of the branch up to `head`, oldest first.
 
     Older ones are left out where those of `limit` have more than `MAX_RECORDS`.
@@ -75,7 +72,7 @@ def newest_commits(history: History, head: str, limit: int) -> list[str]:
     return names[: max(sum(count <= MAX_RECORDS for count in counts), 2)][::-1]
 
 
-def runs_by_commit(history: History, names: Sequence[str]) -> list[Runs]:
+def runs_by_commit(history: recorder.History, names: Sequence[str]) -> list[Runs]:
     """All that was measured of commits, oldest first.
 
     Of a cell those runs count whose settings are the newest's; of several of a seed the last good one.
@@ -117,7 +114,7 @@ def detect_cost_changes(names: Sequence[str], chain: Sequence[Runs]) -> tuple[bo
     return tuple(is_changed)
 
 
-def sittings(history: History, commit: str) -> list[list[Record]]:
+def sittings(history: recorder.History, commit: str) -> list[list[Record]]:
     """What was measured of a commit's tracked cells, oldest first; at least one, which may be empty."""
     tracked = [record for record in _load_records(history, commit) if _is_tracked(record)]
     return journal.group_into_sittings(tracked) or [[]]
@@ -147,9 +144,9 @@ def _label_family(key: Key, several: bool) -> Place:
     return place
 
 
-def _load_records(history: History, commit: str) -> list[Record]:
+def _load_records(history: recorder.History, commit: str) -> list[Record]:
     """The journal's, and of cells that only asv knows what it keeps: values without settings."""
-    asv_values: dict[tuple[str, Cell], dict[str, Replicates]] = {}
+    asv_values: dict[tuple[str, axes.Cell], dict[str, journal.Replicates]] = {}
     entries = history.journal.read_entries(commit)
     for (family, metric, cell), value in history.replicates(commit, entries).items():
         if value.settings is None:
@@ -158,7 +155,7 @@ def _load_records(history: History, commit: str) -> list[Record]:
     return [*entries, *unknown]
 
 
-def _sittings_until(history: History, commit: str) -> Iterator[tuple[str, list[Record]]]:
+def _sittings_until(history: recorder.History, commit: str) -> Iterator[tuple[str, list[Record]]]:
     """Sittings of a commit and of the recorded ones before it on its branch, newest first."""
     for name in history.checkout.line(commit):
         if history.has_results(name):

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.history.gate import GateReport
-from spinbench.history.regression_test import formatting
-from spinbench.history.regression_test.judge import Finding, sort_findings
+from spinbench.history.regression_test import formatting, judge
 
 SUFFIXES = (".md", ".xml")
 SUITE = "spinbench gate"
@@ -51,7 +50,7 @@ def format_markdown(report: GateReport) -> str:
 def format_junit(report: GateReport) -> str:
     """A test case for each tested number, and for each cell that fails or is mended."""
     suite = ElementTree.Element("testsuite", name=SUITE)
-    for finding in sort_findings(report.judgement.findings):
+    for finding in judge.sort_findings(report.judgement.findings):
         if finding.p is not None:
             _add_finding(suite, finding)
     for failure in report.judgement.failures:
@@ -67,7 +66,7 @@ def format_junit(report: GateReport) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _add_finding(suite: ElementTree.Element, finding: Finding) -> None:
+def _add_finding(suite: ElementTree.Element, finding: judge.Finding) -> None:
     case = _add_case(suite, finding.place.group, f"{finding.place.model}, {finding.metric.title}")
     message = formatting.describe_finding(finding)
     if finding.verdict == "worse":

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from spinbench.errors import HistoryError
-from spinbench.foundation.atomic import clear_fragments, write_json
-from spinbench.foundation.remarks import left_out
+from spinbench.foundation import atomic, remarks
 from spinbench.history.axes import Cell, Family, Metric
 from spinbench.measuring import record_parts
 from spinbench.measuring.record_types import Record, parse_record
@@ -93,7 +92,7 @@ class Journal:
         """The same of what another journal of this machine has; the entry says the machine's name."""
         if self.contains(entry):
             return False
-        write_json(self._record_path(entry), {**entry.content, "machine": self.folder.parent.name})
+        atomic.write_json(self._record_path(entry), {**entry.content, "machine": self.folder.parent.name})
         return True
 
     def contains(self, entry: Record) -> bool:
@@ -106,7 +105,7 @@ class Journal:
     def clear_fragments(self) -> None:
         """Remove what recorders that were killed left unfinished."""
         for commit in self.commits():
-            clear_fragments(self.folder / commit)
+            atomic.clear_fragments(self.folder / commit)
 
     def commits(self) -> set[str]:
         """Full hashes of the commits with records."""
@@ -129,7 +128,7 @@ class Journal:
             try:
                 entries.append(read_record(path))
             except RecordError as error:
-                left_out(str(error))
+                remarks.left_out(str(error))
         return sorted(entries, key=lambda entry: (entry.started_at, entry.id))
 
 

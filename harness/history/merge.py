@@ -17,15 +17,10 @@ from asv.config import Config
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import CONFIG
-from spinbench.history import series
-from spinbench.history.asv_plugin import load_machine_description
-from spinbench.history.asv_results import ResultFiles, single_line
-from spinbench.history.axes import Column
+from spinbench.history import asv_plugin, asv_results, axes, recorder, series
 from spinbench.history.journal import Journal, find_malformed_hashes, lock_history
-from spinbench.history.recorder import MACHINE_NAME, History
 from spinbench.history.series import SeriesIndex, entry_column, label_entry
-from spinbench.measuring.record_types import Record
-from spinbench.measuring.records import RecordError, digest, read_record
+from spinbench.measuring import record_types, records
 
 _ENVIRONMENT = re.compile(r"spinbench-py\d+\.\d+")
 
@@ -64,7 +59,7 @@ def merge(root: Path, folders: Sequence[Path]) -> MergeReport:
     Raises:
         HistoryError: one is no history, or there is none here.
     """
-    history = History.open(root)
+    history = recorder.History.open(root)
     homes = [_find_history_folder(folder) for folder in folders]
     merged = MergeReport()
     with lock_history(history.home):
@@ -82,13 +77,13 @@ def _find_history_folder(folder: Path) -> Path:
         try:
             history_folder = (folder / Config.load(str(folder / CONFIG)).results_dir).parent
         except (util.UserError, ValueError) as error:
-            raise HistoryError(f"asv cannot read {folder / CONFIG}: {single_line(error)}") from error
+            raise HistoryError(f"asv cannot read {folder / CONFIG}: {asv_results.single_line(error)}") from error
     if not (history_folder / "journal").is_dir():
         raise HistoryError(f"there is no history in {folder}; name a checkout that has one, or its folder .asv")
     return history_folder
 
 
-def _merge_history(history: History, home: Path, merged: MergeReport) -> None:
+def _merge_history(history: recorder.History, home: Path, merged: MergeReport) -> None:
     series_index, theirs = SeriesIndex(history.journals), SeriesIndex(home / "journal")
     series_index.clear_fragments()
     for identity, metrics, place in theirs.configurations():
@@ -99,11 +94,11 @@ def _merge_history(history: History, home: Path, merged: MergeReport) -> None:
         if not _has_configurations(series_index, place, configs)
     }
     for machine, environment, folder in _find_machines(home, merged):
-        files = ResultFiles(history.config, machine, environment)
+        files = asv_results.ResultFiles(history.config, machine, environment)
         journal = Journal(history.journals / machine / environment)
         journal.clear_fragments()
         columns_by_commit = _copy_records(folder, journal, files, series_index, merged)
-        stored = load_machine_description(home / "results", machine)
+        stored = asv_plugin.load_machine_description(home / "results", machine)
         if stored is not None:
             files.save_machine_description(stored)
         results = sorted((home / "results" / machine).glob("*.json"))
@@ -130,9 +125,9 @@ def _merge_history(history: History, home: Path, merged: MergeReport) -> None:
             )
 
 
-def _has_configurations(series_index: SeriesIndex, place: Column, configs: Sequence[Mapping[str, object]]) -> bool:
+def _has_configurations(series_index: SeriesIndex, place: axes.Column, configs: Sequence[Mapping[str, object]]) -> bool:
     """Whether a column of conf/axes has these configurations here, too."""
-    members = (series_index.find_by_digest(digest(config)) for config in configs)
+    members = (series_index.find_by_digest(records.digest(config)) for config in configs)
     return all(member is not None and member.column == place for member in members)
 
 
@@ -141,27 +136,27 @@ def _find_machines(home: Path, merged: MergeReport) -> Iterator[tuple[str, str, 
     journals = {folder.parts[-2:] for folder in home.glob("journal/[!.]*/*") if folder.is_dir()}
     files = {(path.parent.name, path.stem.partition("-")[2]) for path in home.glob("results/*/*-spinbench-py*.json")}
     for machine, environment in sorted(journals | files):
-        if MACHINE_NAME.fullmatch(machine) and _ENVIRONMENT.fullmatch(environment):
+        if recorder.MACHINE_NAME.fullmatch(machine) and _ENVIRONMENT.fullmatch(environment):
             yield machine, environment, home / "journal" / machine / environment
         else:
             merged.notes.append(f"{home} has {machine}/{environment}, which is no history of a machine")
 
 
 def _copy_records(
-    folder: Path, journal: Journal, files: ResultFiles, series_index: SeriesIndex, merged: MergeReport
-) -> defaultdict[str, set[Column]]:
+    folder: Path, journal: Journal, files: asv_results.ResultFiles, series_index: SeriesIndex, merged: MergeReport
+) -> defaultdict[str, set[axes.Column]]:
     """Copy what is not here; the columns of conf/axes that records are of, there or here, by commit."""
     machine = journal.folder.parent.name
-    columns: defaultdict[str, set[Column]] = defaultdict(set)
+    columns: defaultdict[str, set[axes.Column]] = defaultdict(set)
     merged.new.setdefault(machine, 0)
     merged.duplicates.setdefault(machine, 0)
     for path in sorted(folder.glob("*/record-*.json")):
         try:
-            entry = read_record(path)
+            entry = records.read_record(path)
             if wrong := find_malformed_hashes(entry):
-                raise RecordError(f"{path} is not a record: {wrong}")
+                raise records.RecordError(f"{path} is not a record: {wrong}")
             relabelled = _relabel_record(entry, series_index)
-        except (RecordError, HistoryError) as error:
+        except (records.RecordError, HistoryError) as error:
             merged.notes.append(str(error))
             continue
         commit, new = str(entry.git.commit), not journal.contains(relabelled)
@@ -174,7 +169,7 @@ def _copy_records(
     return columns
 
 
-def _relabel_record(entry: Record, series_index: SeriesIndex) -> Record:
+def _relabel_record(entry: record_types.Record, series_index: SeriesIndex) -> record_types.Record:
     """With the series that this history has for what was measured."""
-    member = series_index.find_by_digest(digest(series.config_with_hashes(entry)))
+    member = series_index.find_by_digest(records.digest(series.config_with_hashes(entry)))
     return entry if member is None else label_entry(entry, member)

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import Checkout
-from spinbench.history import axes
-from spinbench.history.asv_plugin import MACHINE_VARIABLE
+from spinbench.history import asv_plugin, axes, journal
 from spinbench.history.axes import Cell, Column, Family
-from spinbench.history.journal import settings_without_seed
 from spinbench.history.series import Identity, SeriesIndex, format_cell, identify
 from spinbench.measuring.record_types import Record
 
@@ -125,7 +123,7 @@ def _refusal_reason(record: Record, checkout: Checkout, absent: Set[str], python
         return f"were measured with Python {_environment_value(record, 'python')}; record them with that version"
     if host is not None and not _environment_matches(record, "hostname", host):
         name = _environment_value(record, "hostname")
-        return f"were measured on host {name}; name the machine that they count for in {MACHINE_VARIABLE}"
+        return f"were measured on host {name}; name the machine that they count for in {asv_plugin.MACHINE_VARIABLE}"
     return ""
 
 
@@ -156,7 +154,7 @@ def _canonical_configs(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], d
 
 def _is_canonical(record: Record, canonical: Mapping[str, object]) -> bool:
     """Whether what the record says of its configuration is that of the series; an older one has fewer settings."""
-    record_settings = settings_without_seed(record)
+    record_settings = journal.settings_without_seed(record)
     return not axes.config_differences(
         record_settings, json.loads(json.dumps(_restrict_settings(canonical, record_settings)))
     )

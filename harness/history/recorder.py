@@ -24,13 +24,7 @@ from asv.config import Config
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import CONFIG, Checkout
-from spinbench.history import asv_cells, axes, journal
-from spinbench.history.asv_plugin import ENVIRONMENT, MACHINE_VARIABLE, PYTHON, machine_name
-from spinbench.history.asv_results import ResultFiles, single_line
-from spinbench.history.axes import Cell, Column
-from spinbench.history.journal import Journal, Replicates
-from spinbench.history.record_filter import filter_records
-from spinbench.history.series import Identity, SeriesIndex, label_entry
+from spinbench.history import asv_cells, asv_plugin, asv_results, axes, journal, record_filter, series
 from spinbench.measuring.record_types import Record
 
 MACHINE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -95,10 +89,10 @@ class History:
         self.checkout = checkout
         self.machine = machine
         self.config = config
-        self._files = ResultFiles(config, machine)
+        self._files = asv_results.ResultFiles(config, machine)
         self.home = self._files.folder.parent
         self.journals = self.home / "journal"
-        self.journal = Journal(self.journals / machine / ENVIRONMENT)
+        self.journal = journal.Journal(self.journals / machine / asv_plugin.ENVIRONMENT)
 
     @classmethod
     def open(cls, root: Path, machine: str | None = None) -> History:
@@ -115,30 +109,33 @@ class History:
         try:
             config = Config.load(str(checkout.root / CONFIG))
         except (util.UserError, ValueError) as error:
-            raise HistoryError(f"asv cannot read {checkout.root / CONFIG}: {single_line(error)}") from error
+            raise HistoryError(f"asv cannot read {checkout.root / CONFIG}: {asv_results.single_line(error)}") from error
         for name in ("results_dir", "html_dir", "benchmark_dir", "env_dir"):
             setattr(config, name, str(checkout.root / getattr(config, name)))
         config.repo = str(checkout.root)
-        name = machine or machine_name()
+        name = machine or asv_plugin.machine_name()
         if not MACHINE_NAME.fullmatch(name):
             raise HistoryError(
-                f"machine name {name!r} cannot name a folder; set {MACHINE_VARIABLE} to letters, digits, '.', '_', '-'"
+                f"machine name {name!r} cannot name a folder; set {asv_plugin.MACHINE_VARIABLE} to letters, digits, "
+                "'.', '_', '-'"
             )
         return cls(checkout, config, name)
 
     def record(self, folders: Sequence[Path]) -> RecordReport:
         """See the function `record`."""
         records, problems = _read_records(folders)
-        host = None if os.environ.get(MACHINE_VARIABLE) else socket.gethostname()
+        host = None if os.environ.get(asv_plugin.MACHINE_VARIABLE) else socket.gethostname()
         # other processes may add series meanwhile, but only the current index decides where records belong
-        series_index = SeriesIndex(self.journals)
-        intake = filter_records(records, self.checkout, self._files.families, series_index, python=PYTHON, host=host)
+        series_index = series.SeriesIndex(self.journals)
+        intake = record_filter.filter_records(
+            records, self.checkout, self._files.families, series_index, python=asv_plugin.PYTHON, host=host
+        )
         new = 0
         commits = sorted({str(entry.git.commit) for entry, *_ in intake.accepted})
         files: list[Path] = []
         if commits:
             with journal.lock_history(self.home):
-                series_index = SeriesIndex(self.journals)
+                series_index = series.SeriesIndex(self.journals)
                 self.journal.clear_fragments()
                 series_index.clear_fragments()
                 self._files.mark_unfinished(commits)
@@ -159,12 +156,14 @@ class History:
             disturbed=intake.disturbed,
         )
 
-    def _add_entry(self, entry: Record, record_identity: Identity, column: Column, series_index: SeriesIndex) -> bool:
+    def _add_entry(
+        self, entry: Record, record_identity: series.Identity, column: axes.Column, series_index: series.SeriesIndex
+    ) -> bool:
         """Keep a record and, before it, its series, so that no record stands without one."""
         tracked = axes.metrics()
         metric_names = [metric.name for metric in tracked if journal.finite_values(entry.metric(metric.name))]
         entry_series = series_index.add(record_identity, metric_names, column)
-        labelled = label_entry(entry, entry_series)
+        labelled = series.label_entry(entry, entry_series)
         if entry_series.column:
             tracked = axes.family(labelled["family"]).metrics
         return self.journal.add(labelled, tracked)
@@ -185,7 +184,7 @@ class History:
 
     def replicates(
         self, commit: str, entries: Sequence[Record] | None = None
-    ) -> dict[tuple[str, str, Cell], Replicates]:
+    ) -> dict[tuple[str, str, axes.Cell], journal.Replicates]:
         """What is known of a commit, by (family, metric, cell): the journal, and asv's values for other cells.
 
         Args:
@@ -195,7 +194,7 @@ class History:
         if entries is None:
             entries = self.journal.read_entries(commit)
         loaded = self._files.read(commit)
-        replicates: dict[tuple[str, str, Cell], Replicates] = {}
+        replicates: dict[tuple[str, str, axes.Cell], journal.Replicates] = {}
         for name, family in self._files.families.items():
             for metric in family.metrics:
                 asv_cells_of_metric = {}

@@ -23,9 +23,8 @@ from typing import Any
 from spinbench.conf import searchpath
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.atomic import clear_fragments, write_json
-from spinbench.history import axes
+from spinbench.history import axes, journal
 from spinbench.history.axes import Column
-from spinbench.history.journal import settings_without_seed
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import digest, model_label, plain
 
@@ -143,7 +142,7 @@ def config_with_hashes(record: Record) -> dict[str, Any]:
     Raises:
         HistoryError: the record does not say what its own files held.
     """
-    config = settings_without_seed(record)
+    config = journal.settings_without_seed(record)
     return {**config, "model": _replace_paths_by_hashes(config["model"], record.files)}
 
 

@@ -18,11 +18,9 @@ from spinbench import reference
 from spinbench.api import Estimate
 from spinbench.api.bounds import stated
 from spinbench.errors import SpinbenchError
-from spinbench.inference import kernels, origins, registry
-from spinbench.inference.batch_timings import Seconds
+from spinbench.inference import batch_timings, kernels, origins, registry, result
 from spinbench.inference.budget import parse_seconds
 from spinbench.inference.marginals import wrap_marginals
-from spinbench.inference.result import Result
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.reference import NUMPY_SOLVERS, ExactAnswer, Solvers, choice, memory
 from spinbench.reference.elimination import bucket_tree, matrix_tree
@@ -193,7 +191,7 @@ def seconds_allowed(budget: str | None) -> float:
     return parse_seconds(budget, "an exact answer", cpu=False)[0]
 
 
-def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs: bool = False) -> Result:
+def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs: bool = False) -> result.Result:
     """The result of a model's exact answer; without marginals where the answer has none.
 
     Args:
@@ -217,7 +215,7 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         order = answer.cost.order
         if answer.cost.order_digest:
             settings["order"] = answer.cost.order_digest
-    return Result(
+    return result.Result(
         marginals=estimate.marginals,
         marginals_se=None,
         log_z=answer.log_z,
@@ -226,7 +224,7 @@ def result_of_exact(model: Model, answer: ExactAnswer, max_bytes: int, *, pairs:
         bounds=stated(answer.log_z, "exact", (), "exact"),
         ess=None,
         r_hat=None,
-        seconds=Seconds(compile=answer.compile_seconds, run=answer.seconds),
+        seconds=batch_timings.Seconds(compile=answer.compile_seconds, run=answer.seconds),
         samples=1,
         tier="native",
         status="ok",

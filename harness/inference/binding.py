@@ -12,14 +12,9 @@ import numpy as np
 
 from spinbench.api import Backend, Engine, Estimate, Method, Precision, State, Tables, Tier
 from spinbench.errors import BrokenPluginError, UnsupportedError
-from spinbench.foundation import deadline
-from spinbench.foundation.platforms import one_blas_thread
-from spinbench.foundation.trees import map_arrays
-from spinbench.inference import kernels, registry
+from spinbench.foundation import deadline, platforms, trees
+from spinbench.inference import kernels, origins, preflight, registry
 from spinbench.inference.engine import ProgramEngine
-from spinbench.inference.kernels import ANY, Wish
-from spinbench.inference.origins import allowing_for
-from spinbench.inference.preflight import planning
 from spinbench.mathematics.rounding import work_of
 from spinbench.models.simplification import Simplification, compute_simplification
 
@@ -67,7 +62,7 @@ def plan_and_bind(
     *,
     precision: Precision = "float64",
     device: str = "cpu",
-    wish: Wish = ANY,
+    wish: kernels.Wish = kernels.ANY,
     budget: Budget | None = None,
 ) -> BoundMethod:
     """A method's plan for a model, bound to a backend.
@@ -81,7 +76,7 @@ def plan_and_bind(
         UnavailableError, BrokenPluginError: as of `registry.require_support`.
     """
     since = time.perf_counter()
-    with one_blas_thread(), planning(method, model, budget):
+    with platforms.one_blas_thread(), preflight.planning(method, model, budget):
         tables = method.plan(model)
         seconds = time.perf_counter() - since
         bound = bind(method, backend, model, tables, precision=precision, device=device, wish=wish)
@@ -96,7 +91,7 @@ def bind(
     *,
     precision: Precision = "float64",
     device: str = "cpu",
-    wish: Wish = ANY,
+    wish: kernels.Wish = kernels.ANY,
 ) -> BoundMethod:
     """A planned method on a backend: the first kernel that does not refuse, else the method's program.
 
@@ -146,7 +141,7 @@ def _program_engine(method: Method, backend: Backend, tables: Tables) -> Program
     if type(backend).compile is Backend.compile or not _is_key(method):
         return ProgramEngine(method.program(backend), backend, tables, method.reductions)
     shapes: list[object] = []
-    map_arrays(lambda leaf: shapes.append((np.shape(leaf), np.asarray(leaf).dtype.str)), tables)
+    trees.map_arrays(lambda leaf: shapes.append((np.shape(leaf), np.asarray(leaf).dtype.str)), tables)
     cls, precision, device = type(backend), backend.precision, backend.device
     again = _without_tables(method, repr(method), cls, precision, device, repr(shapes))  # type: ignore[arg-type]
     return again.on(tables)
@@ -193,7 +188,7 @@ class Planned(NamedTuple):
 
     def estimate(self, trace: Trace) -> Estimate:
         """With what simplifying may have rounded."""
-        return allowing_for(self.method.estimate(self.model, self.tables, trace), self.simple.rounding)
+        return origins.allowing_for(self.method.estimate(self.model, self.tables, trace), self.simple.rounding)
 
 
 def plan_simplified(
@@ -213,5 +208,5 @@ def plan_simplified(
     """
     simple = compute_simplification(model)
     method = registry.make_method(name, settings)
-    bound = plan_and_bind(method, backend, simple.model, wish=Wish(tier))
+    bound = plan_and_bind(method, backend, simple.model, wish=kernels.Wish(tier))
     return Planned(simple, method, bound.tables, bound.engine)

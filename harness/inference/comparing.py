@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spinbench.errors import SpinbenchError
-from spinbench.inference import kernels, registry
+from spinbench.inference import kernels, registry, request, runner
 from spinbench.inference.budget import Budget
-from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
-from spinbench.inference.runner import run
 from spinbench.models import Model
 
 Pair = tuple[str, str]
@@ -55,7 +53,7 @@ def compare(
         UnknownNameError: there is no such method or backend.
         SpinbenchError: a list of names is none, or no pair ran; the message gives the first reason.
     """
-    check_model(model)
+    request.check_model(model)
     for option, names in (("methods", methods), ("backends", backends)):
         if isinstance(names, str) or (names is not None and not names):
             raise SpinbenchError(f"{option}={names!r} was given; a list of names is needed, or None for all")
@@ -67,7 +65,7 @@ def compare(
     refused: dict[Pair, str] = {}
     for method, backend in pairs:
         try:
-            results.append(run(model, method, backend, budget, **options))
+            results.append(runner.run(model, method, backend, budget, **options))
         except SpinbenchError as why:
             refused[method, backend] = str(why)
         # A bug in one method, perhaps a plugin's, must not discard the results of the others.

@@ -10,15 +10,15 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.api.bounds import stated
-from spinbench.inference.batch_timings import Seconds
-from spinbench.inference.budget import ERRORS
-from spinbench.inference.checks import evidence, validity
-from spinbench.inference.checks.best_states import by_draws
-from spinbench.inference.checks.disconnected_support import flag_disconnected_support
-from spinbench.inference.checks.joint_validity import copy_pairs, with_pairs
-from spinbench.inference.checks.missed_modes import flag_missed_modes, is_long
-from spinbench.inference.marginals import wrap_marginals
-from spinbench.inference.origins import allowing_for, in_terms_of_origin, pairs_as_given
+from spinbench.inference import batch_timings, budget, marginals, origins
+from spinbench.inference.checks import (
+    best_states,
+    disconnected_support,
+    evidence,
+    joint_validity,
+    missed_modes,
+    validity,
+)
 from spinbench.inference.result import Result
 from spinbench.models import FactorGraph
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from spinbench.api.host_arrays import PairsWithErrors
     from spinbench.api.trace import Trace
-    from spinbench.inference.binding import BoundMethod
-    from spinbench.inference.driver import Run
+    from spinbench.inference import binding, driver
     from spinbench.inference.request import Request
     from spinbench.inference.stored_states.source import RunSource
     from spinbench.models import Model
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 class Estimator:
     """Estimates of a run's trace, at checkpoints and at the end."""
 
-    def __init__(self, request: Request, simple: Simplification, bound: BoundMethod, chains: int) -> None:
+    def __init__(self, request: Request, simple: Simplification, bound: binding.BoundMethod, chains: int) -> None:
         """Of a run.
 
         Args:
@@ -51,10 +50,15 @@ class Estimator:
         self._newest, self._samples = Estimate(), 0
         self._checks: tuple[Callable[[Estimate], Sequence[str]], ...] = ()
         if request.is_sampler:
-            long = is_long(request.how.budget, chains, bound.model.num_variables)
+            long = missed_modes.is_long(request.how.budget, chains, bound.model.num_variables)
             self._checks = (
-                partial(flag_disconnected_support, bound.model, request.how.seed, single_site=bound.method.single_site),
-                partial(flag_missed_modes, bound.model, long=long),
+                partial(
+                    disconnected_support.flag_disconnected_support,
+                    bound.model,
+                    request.how.seed,
+                    single_site=bound.method.single_site,
+                ),
+                partial(missed_modes.flag_missed_modes, bound.model, long=long),
             )
 
     def __call__(self, trace: Trace) -> Estimate:
@@ -74,9 +78,11 @@ class Estimator:
         for check in self._checks:
             estimate = validity.add_flags(estimate, check(estimate))
         if estimate.draws:
-            estimate = by_draws(model, estimate)
-        estimate = allowing_for(estimate, self._simple.rounding)
-        return wrap_marginals(in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed))
+            estimate = best_states.by_draws(model, estimate)
+        estimate = origins.allowing_for(estimate, self._simple.rounding)
+        return marginals.wrap_marginals(
+            origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed)
+        )
 
     def _exact(self, trace: Trace) -> Estimate:
         """Of a model of which simplification leaves nothing, whatever the method: it has one state."""
@@ -89,15 +95,17 @@ class Estimator:
         draws = [np.full(1, float(trace.samples * self._chains)) for _ in model.cardinalities]
         estimate = Estimate(ones, zeros, log_z, log_z_kind="exact", ess=draws, r_hat=ones, pairs=pairs)
         estimate = self._without_pairs(estimate, trace.samples)
-        return wrap_marginals(in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed))
+        return marginals.wrap_marginals(
+            origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed)
+        )
 
     def _without_pairs(self, estimate: Estimate, samples: int) -> Estimate:
         """Pairs of the newest estimate are kept here; those of earlier ones would take memory for nothing."""
         if samples >= self._samples:
-            self._newest, self._samples = copy_pairs(estimate), samples
+            self._newest, self._samples = joint_validity.copy_pairs(estimate), samples
         return replace(estimate, pairs=None, pairs_se=None)
 
-    def result(self, outcome: Run, prepared: float, source: RunSource) -> Result:
+    def result(self, outcome: driver.Run, prepared: float, source: RunSource) -> Result:
         """What a run came to.
 
         Args:
@@ -110,7 +118,7 @@ class Estimator:
         if tolerance is not None:
             reason, reached = "", tolerance.reached(estimate)
             if reached:
-                reason = evidence.doubt(estimate, ERRORS[tolerance.what])
+                reason = evidence.doubt(estimate, budget.ERRORS[tolerance.what])
             sentence = tolerance.sentence(estimate, reason)
         return Result(
             marginals=estimate.marginals,
@@ -124,7 +132,7 @@ class Estimator:
             ess=estimate.ess,
             r_hat=estimate.r_hat,
             draws=estimate.draws,
-            seconds=Seconds(
+            seconds=batch_timings.Seconds(
                 plan=prepared + bound.plan_seconds,
                 compile=bound.bind_seconds + outcome.compile_seconds,
                 burn_in=outcome.burn_in_seconds,
@@ -162,4 +170,4 @@ class Estimator:
 
 
 def _pairs(simple: Simplification, model: Model, estimate: Estimate, who: str) -> PairsWithErrors:
-    return pairs_as_given(simple, with_pairs(estimate, model, who))
+    return origins.pairs_as_given(simple, joint_validity.with_pairs(estimate, model, who))

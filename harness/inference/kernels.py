@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from spinbench.api import Backend, Engine, Kernel, Method, Tables, malformed
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
-from spinbench.foundation import plugins
-from spinbench.foundation.remarks import unknown_name
+from spinbench.foundation import plugins, remarks
 from spinbench.models import Model
 
 # Backends that are asked first where none is named: compiled ones start soonest.
@@ -187,5 +186,5 @@ def check_distribution(name: str) -> str:
     """
     owners = {plugins.distribution(point) for points in plugins.entry_points("kernels").values() for point in points}
     if plugins.normalise(name) not in owners:
-        raise unknown_name("distribution with kernels", name, sorted(owners))
+        raise remarks.unknown_name("distribution with kernels", name, sorted(owners))
     return plugins.normalise(name)

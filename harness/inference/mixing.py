@@ -14,10 +14,8 @@ import numpy as np
 
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference import registry
+from spinbench.inference import initial_states, registry, request
 from spinbench.inference.budget import Budget, is_whole, parse_seconds
-from spinbench.inference.initial_states import spread_starts
-from spinbench.inference.request import check_model
 from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs
@@ -180,7 +178,7 @@ def mixing(
 
 
 def _check_arguments(model: Model, method: str, tv: object, seed: object, scan: str) -> None:
-    check_model(model)
+    request.check_model(model)
     if method not in METHODS:
         raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(METHODS)} is coupled, and no other")
     if not (isinstance(tv, int | float) and 0 < tv < 1):
@@ -212,7 +210,7 @@ def _load(chains: _Chains) -> None:
 def _start_pairs(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
     """Both chains of each pair at independent starts, as runs have them."""
     key = (seed, 0x4D4958, stage)
-    states = spread_starts(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
+    states = initial_states.spread_starts(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
     mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
     return start_coupled_pairs(key, mixed[:, :pairs], mixed[:, pairs:])
 

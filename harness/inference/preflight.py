@@ -14,7 +14,6 @@ from spinbench.api import Engine, Method, State, Tables, Tier
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.budget import Budget
 from spinbench.inference.schedule import BATCH_SECONDS, LOADING
 from spinbench.models import Model
@@ -68,7 +67,7 @@ def preflight(
     Raises:
         BudgetError: the seconds are over before an engine that compiles nothing has made a step.
     """
-    compiles, first = getattr(engine, "compiles", True), Stopwatch(counts_compilation=True)
+    compiles, first = getattr(engine, "compiles", True), deadline.Stopwatch(counts_compilation=True)
     if not compiles and (iterates or budget.seconds is None):
         return Pilot()
     try:
@@ -94,7 +93,7 @@ def preflight(
     # The call took longer than loading alone can.
     if first.cpu > BRIEF:
         return Pilot(first.spent, seconds=first.seconds, cpu=first.cpu, state=state)
-    measured = Stopwatch(counts_compilation=True)
+    measured = deadline.Stopwatch(counts_compilation=True)
     with measured:
         per_step = _seconds_per_step(engine, copy.deepcopy(state), budget, MEASURING * budget.seconds)
     if OF_EACH * per_step <= BESIDE * budget.seconds:
@@ -162,7 +161,7 @@ def _seconds_per_step(engine: Engine, state: State, budget: Budget, max_seconds:
     most are, and burn-in will be. What a batch waited, up to BRIEF, does not keep another from being measured.
     """
     assert budget.seconds is not None
-    steps, watch, times = 1, Stopwatch(counts_compilation=True), list[float]()
+    steps, watch, times = 1, deadline.Stopwatch(counts_compilation=True), list[float]()
     while not times or (min(watch.spent, max(watch.cpu, watch.spent - BRIEF)) < max_seconds and len(times) < MEASURED):
         with watch:
             state, _ = engine.advance(state, steps)

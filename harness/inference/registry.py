@@ -10,9 +10,7 @@ from typing import Any, cast
 from spinbench.api import Backend, Method, Precision, Tier, malformed
 from spinbench.api.malformed import Kind
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnavailableError, UnsupportedError
-from spinbench.foundation import plugins
-from spinbench.foundation.parameters import convert, hints_of
-from spinbench.foundation.remarks import unknown_name
+from spinbench.foundation import parameters, plugins, remarks
 from spinbench.inference import kernels
 from spinbench.inference.kernels import ANY, Wish
 
@@ -103,12 +101,12 @@ def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:
-            raise unknown_name(f"setting of method {name}", key, allowed, cls.removed)
-    hints = hints_of(cls)
+            raise remarks.unknown_name(f"setting of method {name}", key, allowed, cls.removed)
+    hints = parameters.hints_of(cls)
     converted = {}
     for key, value in settings.items():
         try:
-            converted[key] = convert(value, hints.get(key, Any))
+            converted[key] = parameters.convert(value, hints.get(key, Any))
         except TypeError as error:
             raise SpinbenchError(f"method {name}: {key}={error}") from error
     try:

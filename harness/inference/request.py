@@ -12,9 +12,8 @@ import numpy as np
 
 from spinbench.api import Method, Precision
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget, Tolerance, is_whole
-from spinbench.inference.kernels import Wish
 from spinbench.inference.stored_states.storage import check_file
 from spinbench.models import Model
 from spinbench.models.possible_states import check_weight_range
@@ -52,7 +51,7 @@ class RunSettings:
     seed: int
     precision: Precision
     device: str
-    wish: Wish
+    wish: kernels.Wish
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def check_request(
         raise SpinbenchError(f"simplify={options.simplify!r} was given; true or false is needed")
     if options.precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={options.precision!r} was given; float32 and float64 are allowed")
-    chosen, wish = _make_method(method, settings), Wish(options.tier, options.kernel)
+    chosen, wish = _make_method(method, settings), kernels.Wish(options.tier, options.kernel)
     registry.require_support(chosen, backend, options.precision, wish)
     if chosen.anytime:
         check_weight_range(chosen.name, model, options.precision)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import atomic
-from spinbench.foundation.frames import Kind, frame
-from spinbench.foundation.remarks import plus_minus
+from spinbench.foundation import atomic, frames, remarks
 from spinbench.inference.checks.evidence import LEVELS, Evidence, Level, log_z_evidence, marginals_evidence
 from spinbench.inference.stored_states import exports
 from spinbench.inference.stored_states.source import RunSource, StateAndWeight
@@ -172,7 +170,7 @@ class Result:
         """As `pairs`."""
         return self._joint[1]
 
-    def to_dataframe(self, kind: Kind = "pandas") -> Any:
+    def to_dataframe(self, kind: frames.Kind = "pandas") -> Any:
         """The marginals as a data frame, a line for each state of each variable, of binary models alike.
 
         Columns: variable, state, variable_name and state_name where the model's source has names, marginal, and
@@ -185,7 +183,7 @@ class Result:
             SpinbenchError: no such kind, or there are no marginals.
             UnavailableError: its package is not installed.
         """
-        return frame(self.columns(), kind)
+        return frames.frame(self.columns(), kind)
 
     def columns(self) -> dict[str, np.ndarray]:
         """What `to_dataframe` makes a data frame of: an array of each column, by name.
@@ -293,7 +291,7 @@ class Result:
     def __repr__(self) -> str:
         answer = "no log Z"
         if self.log_z is not None:
-            answer = f"log Z {self.log_z_kind} {self.log_z:.6g}{plus_minus(self.log_z_se)}"
+            answer = f"log Z {self.log_z_kind} {self.log_z:.6g}{remarks.plus_minus(self.log_z_se)}"
         elif self.heaviest_weight is not None:
             answer = f"heaviest state of log weight {self.heaviest_weight:.6g}"
         notes = "".join(f"; {note}" for note in self.notes)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import deadline, platforms
-from spinbench.inference import answers, binding, driver, initial_states, origins, registry
+from spinbench.inference import answers, binding, driver, initial_states, origins, preflight, registry
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.notebook.progress import show_progress
-from spinbench.inference.preflight import check_step
 from spinbench.inference.request import Options, Request, check_model, check_request
 from spinbench.inference.stored_states.recorder import RecordingEngine
 from spinbench.inference.stored_states.source import RunSource
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from spinbench.api import Engine, Method, Precision, State
+    from spinbench.inference import preflight, result
     from spinbench.inference.budget import Budget
-    from spinbench.inference.preflight import WarmUp
-    from spinbench.inference.result import Result
     from spinbench.models import Model
 
 
@@ -65,7 +63,7 @@ def run(
     keep_in: str | Path | None = None,
     target: str | None = None,
     **settings: Any,
-) -> Result:
+) -> result.Result:
     """Run one method on one backend.
 
     Args:
@@ -134,7 +132,7 @@ def run(
     bound = binding.plan_and_bind(
         request.method, backend, method_model, precision=precision, device=device, wish=how.wish, budget=how.budget
     )
-    check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
+    preflight.check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
     estimator = Estimator(request, simple, bound, states.shape[1])
     recorder = _recorder(request, bound, states)
     at_once = not request.method.anytime or (simple.is_solved and recorder is None)
@@ -158,7 +156,7 @@ def exact(
     order: Sequence[int] | None = None,
     cache: bool = True,
     pairs: bool = False,
-) -> Result:
+) -> result.Result:
     """Exact log Z and marginals, read from the disk cache where they are known.
 
     A factor graph that is too wide is taken without what sums out of it, and what memory does not hold a slice at a
@@ -224,7 +222,7 @@ def _drive(
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
     trace.digest = method.digest(bound.model, bound.tables, chains)
-    warm_up: WarmUp = partial(method.warm_up, bound.tables)
+    warm_up: preflight.WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
         warm_up = initial_states.warm_up_then_restart(warm_up, states, how.seed)
     with (

@@ -12,7 +12,6 @@ import numpy as np
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
-from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.budget import Budget
 
 # Shortest batch in seconds under a budget in seconds, long compared with the cost of a call.
@@ -129,7 +128,7 @@ class TimeSchedule(Schedule):
     """
 
     def __init__(
-        self, budget: Budget, trace: Trace, clock: Stopwatch, seconds_per_step: float, batch_seconds: float
+        self, budget: Budget, trace: Trace, clock: deadline.Stopwatch, seconds_per_step: float, batch_seconds: float
     ) -> None:
         assert budget.seconds is not None
         self._budget, self._trace, self._clock = budget, trace, clock
@@ -221,7 +220,7 @@ class TimeSchedule(Schedule):
     @contextmanager
     def estimating(self, view: Trace) -> Iterator[None]:
         """Time an estimate from a view of the trace."""
-        watch = Stopwatch(counts_compilation=True)
+        watch = deadline.Stopwatch(counts_compilation=True)
         with watch:
             yield
         took, batches = watch.spent, len(view.counts)

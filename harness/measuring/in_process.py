@@ -13,9 +13,8 @@ from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
-from spinbench.measuring import compilation, environment, process_state, result_metrics
+from spinbench.measuring import compilation, environment, process_state, records, result_metrics
 from spinbench.measuring.answer import Answer, failure_answer
-from spinbench.measuring.records import plain
 from spinbench.measuring.stages import Load, Memory, Stages
 from spinbench.metrics import MIXING
 from spinbench.metrics import registry as metrics
@@ -57,7 +56,7 @@ def measure_here(cell: Mapping[str, object], *, warm: bool = False) -> Answer:
         answer = failure_answer(f"{type(error).__name__}: {text}", traceback.format_exc())
     with stages("metrics"):
         answer["environment"] = environment.describe()
-        cleaned: Answer = plain(answer)
+        cleaned: Answer = records.plain(answer)
     return {**cleaned, "stages": stages.seconds}
 
 

@@ -9,9 +9,8 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from spinbench.measuring import environment, provenance
+from spinbench.measuring import environment, isolation, provenance
 from spinbench.measuring.answer import failure_answer
-from spinbench.measuring.isolation import WorkerPool
 from spinbench.measuring.records import (
     CELL,
     SCHEMA,
@@ -36,7 +35,7 @@ def measure_cell(
     *,
     git: Mapping[str, Any] | None = None,
     plugins: Mapping[str, Any] | None = None,
-    pool: WorkerPool | None = None,
+    pool: isolation.WorkerPool | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Content:
     """Measure one cell in a child process; whatever happens there comes back as a record.
@@ -61,7 +60,7 @@ def measure_cell(
     if (seconds := whole.get(MIXING)) is not None:
         request, limit = {**cell, MIXING: float(seconds)}, limit + float(seconds)
     if pool is None:
-        with contextlib.closing(WorkerPool()) as single:
+        with contextlib.closing(isolation.WorkerPool()) as single:
             answer = single.measure(request, limit, own_cache=own_cache)
     else:
         answer = pool.measure(request, limit, own_cache=own_cache)

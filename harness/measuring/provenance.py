@@ -12,7 +12,6 @@ from typing import Any
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import git, plugins
-from spinbench.foundation.plugins import OWN
 from spinbench.inference import kernels
 from spinbench.measuring.environment import git_state, source_digest, spinbench_state
 from spinbench.models import families, formats
@@ -41,7 +40,10 @@ def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             points[kind] = (point,)
     points |= {f"metrics.{name}": metric_points[:1] for name, metric_points in plugins.entry_points("metrics").items()}
     others = {
-        kind: point for kind, candidates in points.items() for point in candidates if plugins.distribution(point) != OWN
+        kind: point
+        for kind, candidates in points.items()
+        for point in candidates
+        if plugins.distribution(point) != plugins.OWN
     }
     return {kind: _plugin_state(point) for kind, point in others.items()}
 
@@ -49,11 +51,11 @@ def foreign_plugins(cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def plugin_states() -> dict[str, str]:
     """The states of spinbench and of all distributions with plugins, by name."""
     others = {plugins.distribution(point): point for point in plugins.every()}
-    states = {name: _plugin_state(point) for name, point in others.items() if name != OWN}
+    states = {name: _plugin_state(point) for name, point in others.items() if name != plugins.OWN}
     descriptions = {
         name: " ".join(filter(None, (state["version"], state.get("source")))) for name, state in states.items()
     }
-    return {OWN: spinbench_state(), **dict(sorted(descriptions.items()))}
+    return {plugins.OWN: spinbench_state(), **dict(sorted(descriptions.items()))}
 
 
 def _plugin_state(point: EntryPoint) -> dict[str, Any]:
@@ -89,7 +91,7 @@ def _with_required_plugins(distribution: Distribution) -> list[Distribution]:
     plugin_distributions = {
         plugins.distribution(point): point.dist for point in plugins.every() if point.dist is not None
     }
-    plugin_distributions.pop(OWN, None)
+    plugin_distributions.pop(plugins.OWN, None)
     related = {plugins.normalise(distribution.name): distribution}
     pending = [distribution]
     while pending:

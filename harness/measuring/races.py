@@ -13,9 +13,8 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import versions
 from spinbench.inference import registry
 from spinbench.inference.advising.advice import Advice, Entry
-from spinbench.measuring import environment, provenance, result_metrics
+from spinbench.measuring import environment, measure, provenance, result_metrics
 from spinbench.measuring.answer import failure_answer
-from spinbench.measuring.measure import record_header
 from spinbench.measuring.records import Content, RecordError, file_hashes, plain, write_record
 from spinbench.models import families
 from spinbench.models.families import FILE
@@ -92,7 +91,7 @@ class RaceRecorder:
         }
         content: Content = plain(
             {
-                **record_header(cell, git, provenance.foreign_plugins(cell), self.files),
+                **measure.record_header(cell, git, provenance.foreign_plugins(cell), self.files),
                 "family": FAMILY,
                 "class": None,
                 **_answer_from_entry(entry, advice.inexact or "the race was not asked for an exact answer"),

@@ -13,7 +13,6 @@ from spinbench.measuring.record_types import Record
 from spinbench.reporting import curves, leaderboard, plotting
 from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row
-from spinbench.reporting.plotting import PlotStyles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +51,7 @@ def save_error_curves(board: Sequence[Row], quantity: Quantity, *paths: Path) ->
     models = list(dict.fromkeys(row.model for row in drawn_rows if _error_curve(row, quantity) is not None))[
         :MAX_MODELS
     ]
-    styles, files = PlotStyles.from_rows(drawn_rows), []
+    styles, files = plotting.PlotStyles.from_rows(drawn_rows), []
     for number, first in enumerate(range(0, len(models), MAX_PANELS), start=1):
         page_paths = [path.with_stem(path.stem + {1: ""}.get(number, f"-{number}")) for path in paths]
         files += plotting.save_figure(
@@ -66,7 +65,9 @@ def is_drawn(row: Row, quantity: Quantity) -> bool:
     return _error_curve(row, quantity) is not None or _exact_seconds(row) is not None
 
 
-def _draw_page(drawn_rows: Sequence[Row], models: Sequence[str], styles: PlotStyles, quantity: Quantity) -> Figure:
+def _draw_page(
+    drawn_rows: Sequence[Row], models: Sequence[str], styles: plotting.PlotStyles, quantity: Quantity
+) -> Figure:
     columns = min(len(models), MAX_COLUMNS)
     lines = math.ceil(len(models) / columns)
     width, height = 4.2 * columns + 1.8, 3.5 * lines
@@ -87,7 +88,7 @@ def _draw_page(drawn_rows: Sequence[Row], models: Sequence[str], styles: PlotSty
 
 def draw_panel(
     rows: Mapping[int, Row],
-    styles: PlotStyles,
+    styles: plotting.PlotStyles,
     quantity: Quantity,
     *,
     include_setup: bool = False,
@@ -113,7 +114,12 @@ def draw_panel(
 
 
 def _draw_error_curves(
-    panel: Axes, rows: Mapping[int, Row], styles: PlotStyles, quantity: Quantity, *, include_setup: bool = False
+    panel: Axes,
+    rows: Mapping[int, Row],
+    styles: plotting.PlotStyles,
+    quantity: Quantity,
+    *,
+    include_setup: bool = False,
 ) -> None:
     """The curves of one model, with their Pareto front and the error that `time_to_error` refers to."""
     label = "seconds of burn-in and sampling"
@@ -146,7 +152,7 @@ def _draw_error_curves(
 
 
 def _draw_row_curve(
-    panel: Axes, number: int, row: Row, styles: PlotStyles, quantity: Quantity, *, include_setup: bool
+    panel: Axes, number: int, row: Row, styles: plotting.PlotStyles, quantity: Quantity, *, include_setup: bool
 ) -> Iterable[tuple[float, float]]:
     """A curve, or the line of an exact method; the curve's corners, if its row is vouched for."""
     line, marker = styles.lines[row.backend]
@@ -205,7 +211,7 @@ def _place_labels(panel: Axes) -> None:
         axis.set_label_coords(*place, panel.transAxes + ScaledTranslation(*inches, figure.dpi_scale_trans))
 
 
-def _add_legend(figure: Figure, styles: PlotStyles, *, has_doubted: bool) -> None:
+def _add_legend(figure: Figure, styles: plotting.PlotStyles, *, has_doubted: bool) -> None:
     from matplotlib.lines import Line2D
 
     entries = []

@@ -12,11 +12,8 @@ from rich.text import Text
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
 from spinbench.history.regression_test import formatting, judge, measurements
-from spinbench.history.regression_test.measurements import Place, Sides
 from spinbench.measuring import environment, records
-from spinbench.reporting import page
-from spinbench.reporting.leaderboard import format_number
-from spinbench.reporting.progress_display import new_table
+from spinbench.reporting import leaderboard, page, progress_display
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,29 +78,29 @@ def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
         measurements.group_runs([(place, record) for place, pair in pairs.items() for record in pair[side]], metrics)
         for side in (0, 1)
     )
-    return Comparison(judge.judge(Sides(old, new)), tuple(exclusions))
+    return Comparison(judge.judge(measurements.Sides(old, new)), tuple(exclusions))
 
 
 def _match_cells(
     a: Sequence[Record], b: Sequence[Record]
-) -> tuple[dict[Place, tuple[list[Record], list[Record]]], list[str]]:
+) -> tuple[dict[measurements.Place, tuple[list[Record], list[Record]]], list[str]]:
     """Cells of both sides by (model, method, backend, differing settings).
 
     Settings are equal where both sides have them; a cell with one setting on each side is matched with differing ones.
     """
     sides = (_group_by_cell(a), _group_by_cell(b))
-    pairs: dict[Place, tuple[list[Record], list[Record]]] = {}
+    pairs: dict[measurements.Place, tuple[list[Record], list[Record]]] = {}
     unmatched = {("A", "B"): 0, ("B", "A"): 0}
     for place in sorted(set(sides[0]) | set(sides[1])):
         left, right = (dict(side.get(place, {})) for side in sides)
         both = sorted(left.keys() & right.keys())
         for protocol in both:
             name = {1: ""}.get(len(both), f"settings {protocol[:6]}")
-            pairs[Place(*place, name)] = left.pop(protocol), right.pop(protocol)
+            pairs[measurements.Place(*place, name)] = left.pop(protocol), right.pop(protocol)
         if not both and len(left) == len(right) == 1:
             (_, old), (_, new) = left.popitem(), right.popitem()
             changed = axes.config_differences(_settings_without_seed(new[0]), _settings_without_seed(old[0]))
-            pairs[Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
+            pairs[measurements.Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
         unmatched["A", "B"] += len(left)
         unmatched["B", "A"] += len(right)
     exclusions = [
@@ -180,15 +177,15 @@ def differences_table(comparison: Comparison) -> Table:
     """The differences beyond noise, for a terminal."""
     numbers = ("A", "B", "B / A", "95 % interval", "p")
     texts = ("", "metric", "model", "method", "backend", "settings of B")
-    board = new_table(None, (*texts, *numbers), number_columns=numbers, show_edge=False)
+    board = progress_display.new_table(None, (*texts, *numbers), number_columns=numbers, show_edge=False)
     for finding in comparison.significant_differences():
         board.add_row(
             Text(finding.verdict, style=VERDICT_STYLES[finding.verdict]),
             *map(Text, (finding.metric.title, *finding.place)),
-            format_number(finding.base),
-            format_number(finding.head),
-            format_number(finding.ratio),
-            f"{format_number(finding.low)} … {format_number(finding.high)}",
+            leaderboard.format_number(finding.base),
+            leaderboard.format_number(finding.head),
+            leaderboard.format_number(finding.ratio),
+            f"{leaderboard.format_number(finding.low)} … {leaderboard.format_number(finding.high)}",
             f"{finding.p:.1g}",
         )
     for failure in comparison.failures:

@@ -32,10 +32,7 @@ from spinbench.measuring.trust import (
     log_z_error_or_inf,
     marginal_rmse_or_inf,
 )
-from spinbench.reporting import curves
-from spinbench.reporting.leaderboard import format_number
-from spinbench.reporting.progress_display import new_table
-from spinbench.reporting.variants import RecordValue, ess_rate, group_by_variant, median_over_records, metric_value
+from spinbench.reporting import curves, leaderboard, progress_display, variants
 
 GLASS_MODEL = "regular_glass(beta=2)"
 FRUSTRATED_MODEL = "grid(rows=20,cols=20,c2=2,kind=frustrated_minus)"
@@ -78,7 +75,7 @@ def targets_table(records: Sequence[Record]) -> Table:
     """What was reached, by model and seconds."""
     numbers = ("s", "median (range)", "aim")
     columns = ("model", "s", "best\nRMSE", *numbers[1:], "best\nlog Z error", *numbers[1:])
-    output = new_table(None, columns, number_columns=numbers, padding=(0, 1))
+    output = progress_display.new_table(None, columns, number_columns=numbers, padding=(0, 1))
     for (model, seconds), group in sorted(_group_by_model_and_budget(records).items()):
         aims = TARGETS.get((model, seconds), (math.nan, math.nan))
         cells = [
@@ -122,7 +119,7 @@ def log_z_agreement(group: Sequence[Record]) -> str:
 def best_method(group: Sequence[Record], error: Number) -> BestMethod | None:
     """Of the methods that a model's records tell of, that of the least median; None where nothing stands."""
     candidates = []
-    for method, runs in group_by_variant(group).items():
+    for method, runs in variants.group_by_variant(group).items():
         errors = sorted(map(error, runs))
         candidates.append(BestMethod(method, statistics.median(errors), errors[0], errors[-1]))
     finite = (candidate for candidate in candidates if math.isfinite(candidate.median))
@@ -142,14 +139,11 @@ def _format_cells(best: BestMethod | None, target: float) -> tuple[str, str, str
     goal = "–"
     if not math.isnan(target):
         is_reached = best is not None and best.median <= target
-        goal = f"≤ {format_number(target)}, {'reached' if is_reached else 'not reached'}"
+        goal = f"≤ {leaderboard.format_number(target)}, {'reached' if is_reached else 'not reached'}"
     if best is None:
         return "none", "–", goal
-    return (
-        best.method,
-        f"{format_number(best.median)} ({format_number(best.smallest)}–{format_number(best.largest)})",
-        goal,
-    )
+    median, smallest, largest = map(leaderboard.format_number, best[1:])
+    return best.method, f"{median} ({smallest}–{largest})", goal
 
 
 def report_libraries(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
@@ -167,7 +161,9 @@ def work_table(method: str, model: str, chains: int, group: Sequence[Record]) ->
     by_backend: dict[str, list[Record]] = defaultdict(list)
     for record in group:
         by_backend[record.axes.backend].append(record)
-    rates = {name: median_over_records(backend_records, kernel_rate) for name, backend_records in by_backend.items()}
+    rates = {
+        name: variants.median_over_records(backend_records, kernel_rate) for name, backend_records in by_backend.items()
+    }
     peers = [
         name
         for name, backend_records in by_backend.items()
@@ -179,12 +175,16 @@ def work_table(method: str, model: str, chains: int, group: Sequence[Record]) ->
         unit, chains_text = "samples", f", {format_count(chains, 'chain')}"
     title = f"{method}, {model}{chains_text} ({unit})"
     columns = ("kernel, /s", "× library", *NUMBER_COLUMNS)
-    output = new_table(title, ("backend", *columns, "status"), number_columns=columns, padding=(0, 1))
+    output = progress_display.new_table(title, ("backend", *columns, "status"), number_columns=columns, padding=(0, 1))
     for name in sorted(rates, key=lambda name: -(rates[name] or 0.0)):
         backend_records, rate = by_backend[name], rates[name]
         ratio = rate / max(peer_rates) if rate and peer_rates else None
-        numbers = (rate, ratio, *(median_over_records(backend_records, number) for number in NUMBER_COLUMNS.values()))
-        output.add_row(name, *map(format_number, numbers), backend_records[0].result.status)
+        numbers = (
+            rate,
+            ratio,
+            *(variants.median_over_records(backend_records, number) for number in NUMBER_COLUMNS.values()),
+        )
+        output.add_row(name, *map(leaderboard.format_number, numbers), backend_records[0].result.status)
     return output
 
 
@@ -216,15 +216,15 @@ def samples_per_second(record: Record) -> float | None:
 
 def _ess_per_second(record: Record) -> float | None:
     """Effective samples a second of the run."""
-    return ess_rate(record.metric("seconds_per_ess").value)
+    return variants.ess_rate(record.metric("seconds_per_ess").value)
 
 
-NUMBER_COLUMNS: Mapping[str, RecordValue] = {
+NUMBER_COLUMNS: Mapping[str, variants.RecordValue] = {
     "whole call, /s": samples_per_second,
     "plan,\ncompile, s": curves.setup_seconds,
     "run, s": lambda record: record.result.timing.run,
     "ESS /s": _ess_per_second,
-    "RMSE": metric_value("marginal_rmse"),
+    "RMSE": variants.metric_value("marginal_rmse"),
     "R-hat": lambda record: record.result.r_hat_max,
 }
 

@@ -11,13 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from spinbench.foundation.trees import flatten
 from spinbench.inference.checks.evidence import LEVELS
-from spinbench.measuring import trust
-from spinbench.measuring.record_parts import Metric
-from spinbench.measuring.record_parts import Result as RecordedResult
+from spinbench.measuring import record_parts, trust
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, ranks
-from spinbench.reporting.brackets import LogZBracket
-from spinbench.reporting.ranks import ReplicateMean
 from spinbench.reporting.variants import difference_labels, ess_rate, flat_settings, median_of_available
 
 # R-hat above which chains have not converged (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al.
@@ -85,7 +81,7 @@ class Row:
     marginals_level: str = ""
     log_z_level: str = ""
     peak_mib: float | None = None
-    metric_means: Mapping[str, ReplicateMean] = field(default_factory=dict, compare=False)
+    metric_means: Mapping[str, ranks.ReplicateMean] = field(default_factory=dict, compare=False)
 
     @property
     def solver(self) -> str:
@@ -205,7 +201,7 @@ def format_with_error(value: float | None, error: float | None) -> str:
 
 
 def _summarise_seeds(
-    group: Sequence[Record], variant: str, bracket: LogZBracket, headings: Mapping[tuple[str, str], str]
+    group: Sequence[Record], variant: str, bracket: brackets.LogZBracket, headings: Mapping[tuple[str, str], str]
 ) -> Row:
     successes = [record for record in group if record.status == "ok"]
     results = [record.result for record in successes]
@@ -250,7 +246,7 @@ def _summarise_seeds(
     )
 
 
-def _weakest_level(results: Iterable[RecordedResult], quantity: str) -> str:
+def _weakest_level(results: Iterable[record_parts.Result], quantity: str) -> str:
     """Of all that have one; levels of other versions are the weakest."""
     levels = {level for result in results if (level := (result.levels or {}).get(quantity))}
     places: dict[str, int] = {level: place for place, level in enumerate(LEVELS)}
@@ -262,8 +258,10 @@ def metric_titles(board: Iterable[Row]) -> list[str]:
     return sorted({title for row in board for title in row.metric_means})
 
 
-def _average_metrics(successes: Sequence[Record], headings: Mapping[tuple[str, str], str]) -> dict[str, ReplicateMean]:
-    metrics_by_heading: dict[str, list[Metric]] = defaultdict(list)
+def _average_metrics(
+    successes: Sequence[Record], headings: Mapping[tuple[str, str], str]
+) -> dict[str, ranks.ReplicateMean]:
+    metrics_by_heading: dict[str, list[record_parts.Metric]] = defaultdict(list)
     for record in successes:
         for name, metric in record.metrics.items():
             if metric.title is not None:
@@ -281,7 +279,7 @@ def _unique_headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     return {pair: pair[1] for pair in pairs} | names
 
 
-def _metric_heading(metric: Metric) -> str:
+def _metric_heading(metric: record_parts.Metric) -> str:
     """The title, with an arrow where higher is better."""
     if metric.better == "higher":
         return f"{metric.title} ↑"
@@ -295,7 +293,7 @@ def _tier_label(record: Record) -> str:
     return f"{tier} ({owner})"
 
 
-def _status_text(group: Sequence[Record], successes: Sequence[Record], bracket: LogZBracket) -> str:
+def _status_text(group: Sequence[Record], successes: Sequence[Record], bracket: brackets.LogZBracket) -> str:
     if not successes:
         return "failed"
     verdicts = {verdict for record in successes for verdict in record.result.status.split(", ") if verdict != "ok"}

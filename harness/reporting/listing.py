@@ -17,8 +17,7 @@ from rich.text import Text
 
 from spinbench.api import Backend
 from spinbench.errors import BrokenPluginError, SpinbenchError
-from spinbench.foundation import plugins
-from spinbench.foundation.remarks import unknown_name
+from spinbench.foundation import plugins, remarks
 from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
@@ -177,7 +176,7 @@ def install_peers(names: Sequence[str]) -> int:
 
 def _peer_class(name: str) -> type[Backend]:
     if name not in peer_names():
-        raise unknown_name("peer", name, peer_names())
+        raise remarks.unknown_name("peer", name, peer_names())
     return registry.backend_class(name)
 
 

@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from spinbench.reporting import accuracy_plots, brackets, curves, plotting
-from spinbench.reporting.brackets import LogZBracket
-from spinbench.reporting.curves import Quantity
 from spinbench.reporting.leaderboard import Row, format_number, format_with_error, rows_by_model
-from spinbench.reporting.plotting import PlotStyles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +46,7 @@ class Panel:
     unfolded: bool
 
 
-def build_panels(board: Sequence[Row], styles: PlotStyles) -> Iterable[Panel]:
+def build_panels(board: Sequence[Row], styles: plotting.PlotStyles) -> Iterable[Panel]:
     """Of the first `figures.MODELS` with anything to draw."""
     n_shown = 0
     for place, (model, rows) in enumerate(rows_by_model(board).items()):
@@ -73,7 +70,9 @@ def count_undrawn_models(board: Sequence[Row], panels: Sequence[Panel]) -> int:
     return 0
 
 
-def _error_charts(rows: Mapping[int, Row], styles: PlotStyles, place: int, *, include_setup: bool) -> Iterator[Markup]:
+def _error_charts(
+    rows: Mapping[int, Row], styles: plotting.PlotStyles, place: int, *, include_setup: bool
+) -> Iterator[Markup]:
     titles = {str(i): row.title for i, row in rows.items()}
     for quantity, title in curves.TITLES.items():
         figure = accuracy_plots.draw_panel(rows, styles, quantity, include_setup=include_setup)
@@ -85,7 +84,7 @@ def _error_charts(rows: Mapping[int, Row], styles: PlotStyles, place: int, *, in
             )
 
 
-def _axis_attributes(figure: Figure, quantity: Quantity, *, include_setup: bool) -> dict[str, str]:
+def _axis_attributes(figure: Figure, quantity: curves.Quantity, *, include_setup: bool) -> dict[str, str]:
     """What a script needs to find the checkpoint under the pointer: where the axes are, and their limits."""
     (panel,) = figure.axes
     width, height = (72 * inches for inches in figure.get_size_inches())
@@ -95,7 +94,7 @@ def _axis_attributes(figure: Figure, quantity: Quantity, *, include_setup: bool)
     return {"data-quantity": quantity, "data-whole": str(int(include_setup)), "data-axes": json.dumps(numbers)}
 
 
-def _bracket_chart(rows: Mapping[int, Row], styles: PlotStyles, place: int) -> Markup | None:
+def _bracket_chart(rows: Mapping[int, Row], styles: plotting.PlotStyles, place: int) -> Markup | None:
     figure = draw_log_z_bracket(rows, styles)
     if figure is None:
         return None
@@ -130,7 +129,7 @@ def _has_visible_setup(rows: Iterable[Row]) -> bool:
     return any(curves.setup_seconds(record) > MIN_SETUP_SHARE * record.result.timing.run for record in records)
 
 
-def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | None:
+def draw_log_z_bracket(rows: Mapping[int, Row], styles: plotting.PlotStyles) -> Figure | None:
     """The answers for a model's log Z on one axis, with the bracket that its bounds make.
 
     A line a row, by its number, that has an answer; None where there is neither a bound nor an answer to show.
@@ -155,7 +154,7 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: PlotStyles) -> Figure | 
     return figure
 
 
-def _draw_bracket(panel: Axes, bracket: LogZBracket) -> None:
+def _draw_bracket(panel: Axes, bracket: brackets.LogZBracket) -> None:
     low, high = panel.get_xlim()
     panel.axvspan(
         max(bracket.lower, low), min(bracket.upper, high), color=plotting.HIGHLIGHT, alpha=0.45, lw=0, zorder=0
@@ -197,7 +196,7 @@ def _log_z_answers(row: Row) -> list[tuple[float, float, str]]:
     ]
 
 
-def _log_z_limits(rows: Sequence[Row], bracket: LogZBracket) -> tuple[float, float]:
+def _log_z_limits(rows: Sequence[Row], bracket: brackets.LogZBracket) -> tuple[float, float]:
     """Around the bracket and the answers that are vouched for; those far away stand at the margin with their number."""
     trusted_rows = [row for row in rows if not row.doubted] or rows
     estimates = [
@@ -214,7 +213,7 @@ def _log_z_limits(rows: Sequence[Row], bracket: LogZBracket) -> tuple[float, flo
     return min(near) - room, max(near) + room
 
 
-def save_panels(rows: Mapping[int, Row], styles: PlotStyles, folder: Path, place: int) -> list[Path]:
+def save_panels(rows: Mapping[int, Row], styles: plotting.PlotStyles, folder: Path, place: int) -> list[Path]:
     """Write the panels of one model as PDF and SVG for papers; returns the files.
 
     Args:
@@ -233,7 +232,9 @@ def save_panels(rows: Mapping[int, Row], styles: PlotStyles, folder: Path, place
     return paths
 
 
-def _draw_titled_panel(rows: Mapping[int, Row], styles: PlotStyles, quantity: Quantity) -> Figure | None:
+def _draw_titled_panel(
+    rows: Mapping[int, Row], styles: plotting.PlotStyles, quantity: curves.Quantity
+) -> Figure | None:
     """The panel of one model with a title, and a legend that names of each curve the settings."""
     from matplotlib.lines import Line2D
 

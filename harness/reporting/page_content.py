@@ -12,7 +12,6 @@ from typing import Any
 from spinbench.foundation.overrides import of_cell
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import brackets, curves, leaderboard
-from spinbench.reporting.brackets import LogZBracket
 from spinbench.reporting.leaderboard import Row, rows_by_model
 
 # Significant digits of measured numbers in the page's data: more than are displayed, and half the compressed size of
@@ -34,7 +33,7 @@ class LogZBounds:
     """
 
     model: str
-    bracket: LogZBracket
+    bracket: brackets.LogZBracket
     width: float | None
     contradictions: tuple[str, ...]
 
@@ -95,7 +94,7 @@ def log_z_bounds(board: Sequence[Row]) -> list[LogZBounds]:
     return model_bounds
 
 
-def _contradictions(row: Row, bracket: LogZBracket) -> Iterable[str]:
+def _contradictions(row: Row, bracket: brackets.LogZBracket) -> Iterable[str]:
     """A sentence for each flag that the row's records bear."""
     flags = [(bracket.flag_record(record), record) for record in row.records]
     for flag in brackets.FLAGS:

@@ -22,8 +22,7 @@ from spinbench.measuring.records import RecordError, read_record
 from spinbench.reporting.wide_console import WideConsole
 
 if TYPE_CHECKING:
-    from spinbench.measuring.record_parts import Axes
-    from spinbench.measuring.record_types import Record
+    from spinbench.measuring import record_parts, record_types
 
 # Width of output that does not go to a terminal.
 PLAIN_WIDTH = 140
@@ -133,7 +132,7 @@ class Display:
         """Cells that nothing was told of yet."""
         return self._total - self._done
 
-    def finish_cell(self, cell: str, record: Record | None) -> None:
+    def finish_cell(self, cell: str, record: record_types.Record | None) -> None:
         """A cell has its record; None: it had a good one from before."""
         self.finish_cell_with(cell, *describe_outcome(record))
 
@@ -202,7 +201,7 @@ class RecordWatcher:
                     self._display.finish_cell(cell_name(record.axes, self._sweep_settings(record)), record)
         self._known_states = states
 
-    def _sweep_settings(self, record: Record) -> dict[str, object]:
+    def _sweep_settings(self, record: record_types.Record) -> dict[str, object]:
         """A record knows what its cell is made of; names that an experiment sets others by are left out."""
         settings = flatten(record.config)
         return {key: settings[key] for key in self._varied if settings.get(key) is not None}
@@ -227,14 +226,14 @@ def short_path(path: Path) -> str:
     return str(absolute)
 
 
-def cell_name(axes: Axes, varied: Mapping[str, object]) -> str:
+def cell_name(axes: record_parts.Axes, varied: Mapping[str, object]) -> str:
     """A cell for people: its axes, and the other settings that vary in the sweep."""
     return ", ".join(
         [f"{axes.method} on {axes.backend}", axes.model, *(f"{key}={value}" for key, value in varied.items())]
     )
 
 
-def describe_outcome(record: Record | None) -> tuple[str, str]:
+def describe_outcome(record: record_types.Record | None) -> tuple[str, str]:
     """A record in one line, and its style."""
     if record is None:
         return "measured before", "dim"

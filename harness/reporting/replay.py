@@ -14,12 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.foundation.trees import flatten
-from spinbench.measuring.record_parts import Checkpoint, Metric
+from spinbench.measuring import record_parts, records
 from spinbench.measuring.record_types import Record, parse_record
-from spinbench.measuring.records import CELL, RecordError, read_record
 from spinbench.metrics import registry
-from spinbench.reporting.leaderboard import format_number
-from spinbench.reporting.progress_display import cell_name, new_table
+from spinbench.reporting import leaderboard, progress_display
 
 # Folders, in the working folder and in the checkout, that are searched for a record by its key or id.
 RECORD_FOLDERS = ("multirun", ".asv/journal")
@@ -42,7 +40,7 @@ def find_record_file(name: str, roots: Iterable[Path]) -> Path:
     if Path(name).is_file():
         return Path(name)
     if not (name.isalnum() and (matches := _record_files_with_prefix(name, roots))):
-        raise RecordError(
+        raise records.RecordError(
             f"{name} is neither the file of a record nor the beginning of a key or id of one in "
             + " or ".join(RECORD_FOLDERS)
         )
@@ -50,7 +48,7 @@ def find_record_file(name: str, roots: Iterable[Path]) -> Path:
         paths = [str(path) for path in matches.values()]
         if len(paths) > MAX_LISTED_PATHS:
             paths[MAX_LISTED_PATHS:] = ["…"]
-        raise RecordError(f"{name} fits {len(matches)} records ({', '.join(paths)}); give a path")
+        raise records.RecordError(f"{name} fits {len(matches)} records ({', '.join(paths)}); give a path")
     return next(iter(matches.values()))
 
 
@@ -60,8 +58,8 @@ def _record_files_with_prefix(name: str, roots: Iterable[Path]) -> dict[str, Pat
     folders = [root / place for root in dict.fromkeys(root.resolve() for root in roots) for place in RECORD_FOLDERS]
     for path in (path for folder in folders for path in sorted(folder.rglob("record-*.json"))):
         try:
-            record = read_record(path)
-        except RecordError:
+            record = records.read_record(path)
+        except records.RecordError:
             # An unreadable record, or one of another schema, is not the one that is searched for.
             continue
         if any(text.startswith(name) for text in (record.key, record.id)):
@@ -72,7 +70,7 @@ def _record_files_with_prefix(name: str, roots: Iterable[Path]) -> dict[str, Pat
 def render_record(record: Record) -> list[RenderableType]:
     """All that a record holds, for a terminal."""
     style = {"ok": "green", "failed": "red"}.get(record.status, "yellow")
-    name = cell_name(record.axes, {"seed": record.config["seed"]})
+    name = progress_display.cell_name(record.axes, {"seed": record.config["seed"]})
     parts: list[RenderableType] = [Text.assemble((name, "bold"), ": ", (record.status, style))]
     parts += [Text(text, style=how) for text, how in ((record.error, style), (record.traceback, "dim")) if text]
     general = {
@@ -162,10 +160,12 @@ def rerun(record: Record, *, time_limit: float | None = None) -> Replay:
     """
     from spinbench.measuring.measure import measure_cell
 
-    config = {**{name: record.config[name] for name in CELL}, "family": record.family, "time_limit": time_limit}
+    config = {**{name: record.config[name] for name in records.CELL}, "family": record.family, "time_limit": time_limit}
     if record.race is not None:
         if record.race.asked is None:
-            raise RecordError("the record is of a candidate that gave no answer in its race; nothing can be run again")
+            raise records.RecordError(
+                "the record is of a candidate that gave no answer in its race; nothing can be run again"
+            )
         # The time of the race was shared by all candidates; the last run's own budget is repeated.
         config["budget"] = record.race.asked
     return compare_replay(record, parse_record(measure_cell(config)))
@@ -183,7 +183,7 @@ def compare_replay(original: Record, repeated: Record) -> Replay:
 
 def figures_table(replay: Replay) -> Table:
     """The figures then and now."""
-    output = new_table("figures", ("figure", "record", "now", ""), **STYLE)
+    output = progress_display.new_table("figures", ("figure", "record", "now", ""), **STYLE)
     for name, (original, repeated) in replay.figures.items():
         equality = Text("equal", style="green")
         if original != repeated:
@@ -236,14 +236,14 @@ def _outcome_phrase(record: Record) -> str:
 
 
 def _name_value_table(title: str, content: Mapping[str, Any]) -> Table:
-    output = new_table(title, ("name", "value"), **STYLE)
+    output = progress_display.new_table(title, ("name", "value"), **STYLE)
     for name, value in content.items():
         output.add_row(Text(name, style="dim"), Text(_format_value(value)))
     return output
 
 
-def _metrics_table(metrics: Mapping[str, Metric]) -> Table:
-    output = new_table("metrics", ("name", "value", "standard error"), **STYLE)
+def _metrics_table(metrics: Mapping[str, record_parts.Metric]) -> Table:
+    output = progress_display.new_table("metrics", ("name", "value", "standard error"), **STYLE)
     for name, metric in metrics.items():
         value, spread = f"none: {metric.failed or 'no reason given'}", ""
         if metric.value is not None:
@@ -254,11 +254,13 @@ def _metrics_table(metrics: Mapping[str, Metric]) -> Table:
     return output
 
 
-def _trajectory_table(points: Iterable[Checkpoint]) -> Table:
-    output = new_table("accuracy over time", ("seconds", "samples", "marginal RMSE", "log Z", "|log Z error|"), **STYLE)
+def _trajectory_table(points: Iterable[record_parts.Checkpoint]) -> Table:
+    output = progress_display.new_table(
+        "accuracy over time", ("seconds", "samples", "marginal RMSE", "log Z", "|log Z error|"), **STYLE
+    )
     for point in points:
         numbers = (point.marginal_rmse, point.log_z, point.log_z_error)
-        output.add_row(f"{point.seconds:.3g}", str(point.samples), *map(format_number, numbers))
+        output.add_row(f"{point.seconds:.3g}", str(point.samples), *map(leaderboard.format_number, numbers))
     return output
 
 

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.reporting import plotting
+from spinbench.reporting import plotting, variants
 from spinbench.reporting.leaderboard import Row, format_number
-from spinbench.reporting.plotting import PlotStyles
-from spinbench.reporting.variants import difference_labels, flat_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +89,7 @@ class SettingCurves:
 
 def find_heat_maps(board: Sequence[Row]) -> list[HeatMap]:
     """One heat map for each pair of numeric settings that varies while all else stays the same, but no vast ones."""
-    settings = [flat_settings(row.records[0], "seed") for row in board]
+    settings = [variants.flat_settings(row.records[0], "seed") for row in board]
     varied = [name for name, values in _numeric_values(settings).items() if len(values) > 1]
     if len(varied) > MAX_SETTINGS:
         return []
@@ -101,7 +99,7 @@ def find_heat_maps(board: Sequence[Row]) -> list[HeatMap]:
 
 def find_curves(board: Sequence[Row]) -> list[SettingCurves]:
     """Each numeric setting with three values or more while all else stays the same; those of heat maps are left out."""
-    settings = [flat_settings(row.records[0], "seed") for row in board]
+    settings = [variants.flat_settings(row.records[0], "seed") for row in board]
     heat_map_settings = {name for heat_map in find_heat_maps(board) for name in (heat_map.x, heat_map.y)}
     names = [
         name
@@ -170,7 +168,7 @@ def _solver_key(row: Row, settings: Settings, varied: set[str]) -> SolverKey:
 def _solver_labels(keys: Collection[SolverKey]) -> list[str]:
     """Method and backend, with those other settings in which keys of the same method and backend differ."""
     names = [f"{method} on {backend}" for method, backend, *_ in keys]
-    differences = difference_labels(names, [dict(key[2:]) for key in keys], "\n")
+    differences = variants.difference_labels(names, [dict(key[2:]) for key in keys], "\n")
     return ["\n".join(filter(None, pair)) for pair in zip(names, differences, strict=True)]
 
 
@@ -230,7 +228,7 @@ def _print_values(panel: Axes, field: FloatArray, scale: Normalize) -> None:
             panel.text(x + 0.5, y + 0.5, format_number(value), ha="center", va="center", fontsize=7.5, color=colour)
 
 
-def draw_curves(over: SettingCurves, styles: PlotStyles) -> Figure:
+def draw_curves(over: SettingCurves, styles: plotting.PlotStyles) -> Figure:
     """A panel for each error that is known, and a legend; a circle is a row that its verdict does not stand behind."""
     drawn_curves = over.curves[:MAX_CURVES]
     rows = [row for curve in drawn_curves for row in curve.rows.values()]
@@ -249,7 +247,9 @@ def draw_curves(over: SettingCurves, styles: PlotStyles) -> Figure:
     return figure
 
 
-def _draw_curve(panel: Axes, curve: Curve, line: LineStyleType, styles: PlotStyles, row_error: RowError) -> None:
+def _draw_curve(
+    panel: Axes, curve: Curve, line: LineStyleType, styles: plotting.PlotStyles, row_error: RowError
+) -> None:
     points = [(x, y, row) for x, row in curve.rows.items() if (y := row_error(row))]
     if not points:
         return

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.interruptions import STATUS
-from spinbench.foundation.platforms import check_supported
+from spinbench.foundation import interruptions, platforms
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,7 +43,7 @@ def sweep(*overrides: str) -> Path:
     from spinbench.sweeping.arguments import Arguments
     from spinbench.sweeping.sweep import measure, open_checked
 
-    check_supported()
+    platforms.check_supported()
     for override in overrides:
         if not isinstance(override, str) or override.startswith("-") or override.startswith("commits="):
             raise SpinbenchError(
@@ -55,6 +54,6 @@ def sweep(*overrides: str) -> Path:
     arguments = Arguments.parse(["-m", *overrides])
     plan = composition.plan(arguments.overrides, multirun=True)
     folder = open_checked(arguments, plan)
-    if measure(arguments, plan, folder, entered) == STATUS:
+    if measure(arguments, plan, folder, entered) == interruptions.STATUS:
         raise KeyboardInterrupt
     return folder

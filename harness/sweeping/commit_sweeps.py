@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinbench.errors import HistoryError, SpinbenchError
-from spinbench.foundation.git import Checkout
-from spinbench.foundation.interruptions import STATUS, interruptible
+from spinbench.foundation import git, interruptions, remarks
 from spinbench.foundation.overrides import quote
-from spinbench.foundation.remarks import format_count
 from spinbench.history import builds, recorder
 from spinbench.measuring import environment, records
 from spinbench.reporting import progress_display
@@ -75,18 +73,20 @@ def sweep(argv: Sequence[str]) -> int:
     root = environment.history_root()
     if root is None:
         raise HistoryError(environment.NO_HISTORY)
-    checkout = Checkout.open(root)
+    checkout = git.Checkout.open(root)
     commits = checkout.resolve_all(str(arguments.commits))
     seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
     sweep_dirs = [line.partition("=")[2].strip("'\"") for line in into]
     folder = open_folder(arguments, next(reversed(sweep_dirs), None), None)
     output = progress_display.console()
     again = arguments.again(progress_display.short_path(folder))
-    output.print(f"{format_count(len(commits), 'commit')} into {progress_display.short_path(folder)}", soft_wrap=True)
+    output.print(
+        f"{remarks.format_count(len(commits), 'commit')} into {progress_display.short_path(folder)}", soft_wrap=True
+    )
     output.print(f"after an interruption: {again}", soft_wrap=True)
     entered = 0
     try:
-        with interruptible():
+        with interruptions.interruptible():
             past = list(_build_commits(checkout, commits, output))
             for run_name, version, overrides in _child_sweeps(past, seeds, methods):
                 line = [*_without(arguments, overrides), *overrides]
@@ -102,7 +102,7 @@ def sweep(argv: Sequence[str]) -> int:
                 _report_child_sweep(version, status, overrides, place, measured, duration, output)
     except KeyboardInterrupt:
         output.print(f"interrupted; {entered} new records stand in the history, go on with: {again}", soft_wrap=True)
-        return STATUS
+        return interruptions.STATUS
     return _conclude(checkout, past, entered, folder, output)
 
 
@@ -113,7 +113,7 @@ def _check_no_search(sweepers: Sequence[str]) -> None:
             raise SpinbenchError(f"{line} and commits= were given; commits are compared with the same settings alone")
 
 
-def _build_commits(checkout: Checkout, commits: Sequence[str], output: Console) -> Iterator[_Version]:
+def _build_commits(checkout: git.Checkout, commits: Sequence[str], output: Console) -> Iterator[_Version]:
     for commit in commits:
         title, since = f"{commit[:8]} {checkout.subject(commit)}", time.perf_counter()
         try:
@@ -140,7 +140,7 @@ def _child_sweeps(
                     yield f"{name}-{method.replace('=', '-')}", version, [*overrides, method]
 
 
-def _measure(checkout: Checkout, version: _Version, overrides: Sequence[str], folder: Path) -> int | None:
+def _measure(checkout: git.Checkout, version: _Version, overrides: Sequence[str], folder: Path) -> int | None:
     """Sweep in a commit's environment; what it says goes into a file beside its records.
 
     Returns:
@@ -178,7 +178,7 @@ def _status(child: subprocess.Popen[bytes]) -> int:
             except subprocess.TimeoutExpired:
                 child.kill()
             raise
-    if status == STATUS:
+    if status == interruptions.STATUS:
         raise KeyboardInterrupt
     return status
 
@@ -192,7 +192,7 @@ def _read_commit_records(version: _Version, folder: Path) -> list[Record]:
     return [] if version.foreign else measured
 
 
-def _enter(checkout: Checkout, folder: Path, output: Console) -> int:
+def _enter(checkout: git.Checkout, folder: Path, output: Console) -> int:
     """How many records are new in the history; the sweep goes on where they cannot enter now."""
     try:
         return recorder.History.open(checkout.root).record([folder]).new
@@ -243,7 +243,7 @@ def _key(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
 
 
-def _conclude(checkout: Checkout, past: Sequence[_Version], entered: int, folder: Path, output: Console) -> int:
+def _conclude(checkout: git.Checkout, past: Sequence[_Version], entered: int, folder: Path, output: Console) -> int:
     """Say what entered, and what each commit changed."""
     measured = [version for version in past if version.folders]
     if not measured:

@@ -16,9 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import alive
-from spinbench.measuring import environment, provenance, record_parts, record_types, records
-from spinbench.measuring.isolation import WorkerPool
-from spinbench.measuring.measure import extract_cell, measure_cell
+from spinbench.measuring import environment, isolation, measure, provenance, record_parts, record_types, records
 from spinbench.measuring.stages import Stages
 from spinbench.reporting import progress_display
 from spinbench.sweeping import composition as _resolvers  # noqa: F401 - a launcher's process needs those of configurations
@@ -54,7 +52,7 @@ class State:
         broken: why this process writes no more records.
     """
 
-    pool: WorkerPool = field(default_factory=WorkerPool)
+    pool: isolation.WorkerPool = field(default_factory=isolation.WorkerPool)
     display: progress_display.Display | None = None
     varied: tuple[str, ...] = ()
     idle_since: float | None = None
@@ -98,7 +96,7 @@ def run(config: DictConfig) -> str:
         stages.add("record", state.writing)
     with stages("lookup"):
         whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-        cell = extract_cell(whole)
+        cell = measure.extract_cell(whole)
         folder, git = Path(whole["sweep_dir"]), whole["git"]
         plugins = provenance.foreign_plugins(cell)
         key = records.cell_key(cell, git, plugins)
@@ -111,7 +109,7 @@ def run(config: DictConfig) -> str:
     record = None
     state.writing = 0.0
     if not is_measured:
-        record = measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
+        record = measure.measure_cell(whole, git=git, plugins=plugins, pool=state.pool, before=stages.seconds)
         # A launcher's process may have another working folder.
         if state.display is not None:
             now = environment.code_state_since(git)
@@ -139,7 +137,7 @@ def _write(state: State, folder: Path, record: records.Content) -> None:
 def _of_launcher() -> State:
     """The state of a process that a launcher started: bound to a core of its own, ending with whoever started it."""
     global _state
-    _state = State(WorkerPool(share=True))
+    _state = State(isolation.WorkerPool(share=True))
     sweep = int(os.environ.get(launchers.PROCESS_VARIABLE, os.getpid()))
     # With a single job, joblib uses the sweep's own process.
     if sweep != os.getpid():

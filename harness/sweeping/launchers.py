@@ -17,8 +17,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.foundation.overrides import format_value
-from spinbench.foundation.remarks import format_count
+from spinbench.foundation import overrides, remarks
 from spinbench.measuring import environment
 from spinbench.reference import memory
 
@@ -72,8 +71,8 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
         raise SpinbenchError(f"{name} was given; an integer from 1 to {cores}, the cores here, is needed")
     if jobs > cores:
         raise SpinbenchError(
-            f"{name} means {jobs} cells at a time, but this machine has {format_count(cores, 'core')} for them and "
-            f"timed cells never share one; give launcher.jobs={cores} or less"
+            f"{name} means {jobs} cells at a time, but this machine has {remarks.format_count(cores, 'core')} "
+            f"for them and timed cells never share one; give launcher.jobs={cores} or less"
         )
 
 
@@ -162,13 +161,13 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         if jobs is not None:
             return jobs, f"launcher.jobs={jobs}"
         batch = config.hydra.sweeper.get("max_batch_size")
-        return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={format_value(batch)}"
+        return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={overrides.format_value(batch)}"
     if is_ray(config):
         start = chosen.ray.init
         if start.get("address") is not None:
             return None, ""
         count = start.get("num_cpus")
-        name = f"hydra.launcher.ray.init.num_cpus={format_value(count)}"
+        name = f"hydra.launcher.ray.init.num_cpus={overrides.format_value(count)}"
         return len(environment.affinity()) if count is None else count, name
     return None, ""
 

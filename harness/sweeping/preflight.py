@@ -22,9 +22,7 @@ from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.models import specs
-from spinbench.sweeping import cellconfigs, exclusions, hydra_errors
-from spinbench.sweeping.composition import Plan
-from spinbench.sweeping.settings_checks import CHECKS, Refusals
+from spinbench.sweeping import cellconfigs, composition, exclusions, hydra_errors, settings_checks
 
 # Time limit in seconds per model.
 EACH = 1.0
@@ -42,7 +40,7 @@ Spec = dict[str, Any]
 Choice = tuple[str, ...]
 
 
-def check(plan: Plan) -> None:
+def check(plan: composition.Plan) -> None:
     """Refuse each value with which no model can be made, whatever it is combined with.
 
     A combination of values that are fine beside others costs its own cells alone.
@@ -54,7 +52,7 @@ def check(plan: Plan) -> None:
     distinct = {_text(spec): spec for _, spec in trials}
     reasons = dict(zip(distinct, refusals_of([*distinct.values()]), strict=True))
     outcomes = [(choice, reasons[_text(spec)]) for choice, spec in trials]
-    refused = Refusals()
+    refused = settings_checks.Refusals()
     if sentence := _unanimous([outcome for _, outcome in outcomes]):
         refused.add(ModelError(sentence))
         refused.raise_if_any()
@@ -105,11 +103,11 @@ def _unanimous(outcomes: Sequence[str | None]) -> str | None:
     return outcomes[0] if outcomes and all(outcomes) else None
 
 
-def _trials(plan: Plan) -> Iterator[tuple[Choice, Spec]]:
+def _trials(plan: composition.Plan) -> Iterator[tuple[Choice, Spec]]:
     """Models of the sweep, with the values that they have: all, or a few with each value."""
     groups = {*plan.config.hydra.runtime.choices}
     # The remaining keys are settings of models and of experiments.
-    others = {*CHECKS, *groups, "hydra"} - {"model"}
+    others = {*settings_checks.CHECKS, *groups, "hydra"} - {"model"}
     keys = [key for key in plan.choices if key.lstrip("+").partition(".")[0] not in others]
     varied = {key: plan.choices[key] for key in keys if len(plan.choices[key]) > 1}
     first = {key: options[0] for key, options in plan.choices.items()}

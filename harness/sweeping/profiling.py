@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spinbench.foundation.remarks import format_count
-from spinbench.measuring import records
-from spinbench.measuring.record_types import Record
-from spinbench.measuring.stages import OVERHEAD, STAGES, Stages
+from spinbench.measuring import record_types, records, stages
 from spinbench.reporting.progress_display import new_table
 
 # Stages that run once for all cells.
@@ -37,7 +35,7 @@ class Clock:
 
     def __init__(self, earlier: Set[str], before: float) -> None:
         self.earlier = earlier
-        self._stages = Stages()
+        self._stages = stages.Stages()
         self._stages.add("before", before)
         self._processor = time.process_time()
 
@@ -62,27 +60,27 @@ class Clock:
         )
 
 
-def totals(cell_records: Sequence[Record]) -> dict[str, float]:
+def totals(cell_records: Sequence[record_types.Record]) -> dict[str, float]:
     """Seconds of each stage, summed over cells; records of older versions have none."""
-    return {name: sum((record.stages or {}).get(name, 0.0) for record in cell_records) for name in STAGES}
+    return {name: sum((record.stages or {}).get(name, 0.0) for record in cell_records) for name in stages.STAGES}
 
 
-def harness_seconds_per_cell(cell_records: Sequence[Record], once: Mapping[str, float]) -> float:
+def harness_seconds_per_cell(cell_records: Sequence[record_types.Record], once: Mapping[str, float]) -> float:
     """Seconds a cell that the harness adds beside process start and imports."""
     seconds = totals(cell_records)
-    return (sum(seconds[name] for name in OVERHEAD) + sum(once.values())) / max(len(cell_records), 1)
+    return (sum(seconds[name] for name in stages.OVERHEAD) + sum(once.values())) / max(len(cell_records), 1)
 
 
-def sentence(cell_records: Sequence[Record], once: Mapping[str, float]) -> str:
+def sentence(cell_records: Sequence[record_types.Record], once: Mapping[str, float]) -> str:
     """The overhead in words."""
     each = harness_seconds_per_cell(cell_records, {})
     return (
-        f"harness overhead beside process start and imports: {each:.3f} s a cell ({', '.join(OVERHEAD)}), "
+        f"harness overhead beside process start and imports: {each:.3f} s a cell ({', '.join(stages.OVERHEAD)}), "
         f"{harness_seconds_per_cell(cell_records, once):.3f} s with what is done once ({', '.join(SWEEP)})"
     )
 
 
-def table(cell_records: Sequence[Record], once: Mapping[str, float], wall: float) -> Table:
+def table(cell_records: Sequence[record_types.Record], once: Mapping[str, float], wall: float) -> Table:
     """Stages with their seconds a cell, in all, and as a share of the wall time."""
     cells = len(cell_records)
     title, numbers = (
@@ -93,7 +91,7 @@ def table(cell_records: Sequence[Record], once: Mapping[str, float], wall: float
     result = new_table(
         title, columns, number_columns=numbers, unfolded_columns=("stage",), title_style="bold", padding=(0, 0)
     )
-    rows = [(name, STAGES[name], seconds) for name, seconds in totals(cell_records).items()]
+    rows = [(name, stages.STAGES[name], seconds) for name, seconds in totals(cell_records).items()]
     rows += [(name, SWEEP[name], once.get(name, 0.0)) for name in SWEEP]
     for name, description, seconds in rows:
         result.add_row(

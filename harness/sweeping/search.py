@@ -22,10 +22,8 @@ from omegaconf import DictConfig
 
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
-from spinbench.measuring import records, trust
-from spinbench.measuring.record_types import Record
-from spinbench.sweeping import exclusions
-from spinbench.sweeping.sweepers import CellSweeper
+from spinbench.measuring import record_types, records, trust
+from spinbench.sweeping import exclusions, sweepers
 
 if TYPE_CHECKING:
     import optuna
@@ -48,14 +46,14 @@ class Objective:
         meaning: for people.
     """
 
-    number: Callable[[Record], float]
+    number: Callable[[record_types.Record], float]
     meaning: str
 
 
-def _scale_to_one_second(error: Callable[[Record], float]) -> Callable[[Record], float]:
+def _scale_to_one_second(error: Callable[[record_types.Record], float]) -> Callable[[record_types.Record], float]:
     """Errors of sampling fall as the root of time: that after one second is error times √seconds."""
 
-    def number(record: Record) -> float:
+    def number(record: record_types.Record) -> float:
         value = error(record)
         if math.isinf(value):
             return value
@@ -64,7 +62,7 @@ def _scale_to_one_second(error: Callable[[Record], float]) -> Callable[[Record],
     return number
 
 
-def _cost_of_a_sample(record: Record) -> float:
+def _cost_of_a_sample(record: record_types.Record) -> float:
     if not trust.is_trusted(record, "marginals"):
         return math.inf
     value = record.metric("seconds_per_ess").value
@@ -151,7 +149,7 @@ def _bounds(override: Override) -> tuple[float, float]:
     return low, high
 
 
-class Search(CellSweeper):
+class Search(sweepers.CellSweeper):
     """Hydra's sweeper of that name; see conf/hydra/sweeper/optuna.yaml for its settings."""
 
     def __init__(

@@ -11,13 +11,9 @@ from typing import Any, get_args
 
 from spinbench.api import Precision
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.overrides import format_value
-from spinbench.foundation.parameters import convert
-from spinbench.foundation.remarks import unknown_name
+from spinbench.foundation import overrides, parameters, remarks
 from spinbench.history import axes
-from spinbench.inference import kernels, registry
-from spinbench.inference.budget import Budget
-from spinbench.inference.kernels import Wish
+from spinbench.inference import budget, kernels, registry
 from spinbench.measuring.records import WISHES
 from spinbench.models import specs
 from spinbench.reporting import summary
@@ -81,23 +77,23 @@ def _backend(settings: dict[str, Any]) -> None:
         )
     if settings.get("device") not in DEVICES:
         raise SpinbenchError(
-            f"backend.device={format_value(settings.get('device'))} was given; cpu and gpu are allowed"
+            f"backend.device={overrides.format_value(settings.get('device'))} was given; cpu and gpu are allowed"
         )
-    wish = Wish(*(settings.get(name) for name in WISHES))
+    wish = kernels.Wish(*(settings.get(name) for name in WISHES))
     if wish.kernel is not None:
         kernels.check_distribution(wish.kernel)
     _check_names(f"setting of backend {settings['name']}", settings, ["name", *_ASKED_OF_A_RUN])
 
 
 def _budget(settings: dict[str, Any]) -> None:
-    _check_names("setting in budget", settings, [field.name for field in fields(Budget)])
-    Budget(**settings)
+    _check_names("setting in budget", settings, [field.name for field in fields(budget.Budget)])
+    budget.Budget(**settings)
 
 
 def _check_names(subject: str, settings: dict[str, object], allowed: list[str]) -> None:
     for key in settings:
         if key not in allowed:
-            raise unknown_name(subject, key, allowed)
+            raise remarks.unknown_name(subject, key, allowed)
 
 
 def _whole(name: str, least: int) -> Callable[[Any], None]:
@@ -122,9 +118,9 @@ def _seconds(name: str) -> Callable[[Any], None]:
 def _make_type_check(name: str, hint: object, needed: str) -> Callable[[Any], None]:
     def check(value: object) -> None:
         try:
-            convert(value, hint)
+            parameters.convert(value, hint)
         except TypeError:
-            raise SpinbenchError(f"{name}={format_value(value)} was given; {needed} is needed") from None
+            raise SpinbenchError(f"{name}={overrides.format_value(value)} was given; {needed} is needed") from None
 
     return check
 
@@ -135,12 +131,14 @@ def _text(name: str) -> Callable[[Any], None]:
 
 def _family(name: object) -> None:
     if name not in (allowed := axes.family_names()):
-        raise unknown_name("benchmark family", format_value(name), allowed)
+        raise remarks.unknown_name("benchmark family", overrides.format_value(name), allowed)
 
 
 def _git(state: object) -> None:
     if not isinstance(state, Mapping) or any(value is not None for value in state.values()):
-        raise SpinbenchError(f"git={format_value(state)} was given; it is the state of the code, which sweeps fill in")
+        raise SpinbenchError(
+            f"git={overrides.format_value(state)} was given; it is the state of the code, which sweeps fill in"
+        )
 
 
 def _report(name: Any) -> None:

@@ -24,12 +24,9 @@ from scipy.sparse import csr_array
 
 from spinbench.history.axes import Metric
 from spinbench.history.changepoints import metric_series
-from spinbench.history.changepoints.metric_series import CommitMeans, MetricSeries
-from spinbench.history.regression_test import significance
+from spinbench.history.regression_test import measurements, significance
 from spinbench.history.regression_test.effects import SHARES
-from spinbench.history.regression_test.measurements import Place, Runs
 from spinbench.history.regression_test.noise import MAX_FREEDOM, BoolArray, FloatArray, smaller_change
-from spinbench.history.regression_test.significance import Level
 
 LEVELS = ("group", "cell")
 # Limit of the rounds, which normally end when no new change is found.
@@ -57,7 +54,7 @@ class Step:
 
     metric: Metric
     level: str
-    place: Place
+    place: measurements.Place
     at: int
     ratio: float
     low: float
@@ -102,7 +99,7 @@ class Cuts:
     tries: FloatArray
 
 
-def find_steps(metric: Metric, chain: Sequence[Runs]) -> tuple[MetricSeries, list[Step]]:
+def find_steps(metric: Metric, chain: Sequence[measurements.Runs]) -> tuple[metric_series.MetricSeries, list[Step]]:
     """All changes of a metric that is judged, cells and groups, the most certain ones first.
 
     Args:
@@ -114,7 +111,7 @@ def find_steps(metric: Metric, chain: Sequence[Runs]) -> tuple[MetricSeries, lis
     return series, sorted(steps, key=lambda found_step: (found_step.p, found_step.at, found_step.place))
 
 
-def _find_level_steps(series: MetricSeries, level: str) -> list[Step]:
+def _find_level_steps(series: metric_series.MetricSeries, level: str) -> list[Step]:
     membership, places = series.units(level)
     margin = math.log1p(series.metric.margin)
     alpha = series.metric.alpha * SHARES[series.metric.judged][level]
@@ -132,7 +129,9 @@ def _find_level_steps(series: MetricSeries, level: str) -> list[Step]:
         )
         rows, freedom = _build_rows(series, level, membership, means, segments)
         cuts = find_most_significant_cuts(rows, margin)
-        effects = Level(level, cuts.difference, np.sqrt(cuts.variance), freedom, np.empty((len(freedom), 0)))
+        effects = significance.Level(
+            level, cuts.difference, np.sqrt(cuts.variance), freedom, np.empty((len(freedom), 0))
+        )
         decided = significance.decide_verdicts(effects, margin, alpha, tries=cuts.tries)
         p_values = np.minimum(decided.worse, decided.better)
         new = [
@@ -199,7 +198,9 @@ def _segments(changes: Sequence[Mapping[int, float]], length: int) -> Iterator[S
             yield unit, first, end
 
 
-def _segment_indices(series: MetricSeries, membership: BoolArray, changes: Iterable[tuple[int, int]]) -> FloatArray:
+def _segment_indices(
+    series: metric_series.MetricSeries, membership: BoolArray, changes: Iterable[tuple[int, int]]
+) -> FloatArray:
     """The number of changes of each cell, by its own series or its group's, up to each commit."""
     segment_index = np.zeros(series.values.shape[:2])
     for unit, at in changes:
@@ -208,7 +209,11 @@ def _segment_indices(series: MetricSeries, membership: BoolArray, changes: Itera
 
 
 def _build_rows(
-    series: MetricSeries, level: str, membership: BoolArray, means: CommitMeans, segments: Sequence[Segment]
+    series: metric_series.MetricSeries,
+    level: str,
+    membership: BoolArray,
+    means: metric_series.CommitMeans,
+    segments: Sequence[Segment],
 ) -> tuple[Rows, FloatArray]:
     """The cells in each segment, and the degrees of freedom of its errors."""
     common = np.zeros(len(segments))
@@ -235,7 +240,12 @@ def _build_rows(
 
 
 def _build_steps(
-    metric: Metric, level: str, place: Place, means: CommitMeans, members: BoolArray, changes: Mapping[int, float]
+    metric: Metric,
+    level: str,
+    place: measurements.Place,
+    means: metric_series.CommitMeans,
+    members: BoolArray,
+    changes: Mapping[int, float],
 ) -> Iterator[Step]:
     """The steps of one series, each between its neighbours."""
     from scipy.special import stdtrit

@@ -16,8 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from spinbench.history.axes import Metric
-from spinbench.history.regression_test import measurements, noise, significance
-from spinbench.history.regression_test.effects import ALL, MAX_DRIFT, MIN_GROUPS
+from spinbench.history.regression_test import effects, measurements, noise, significance
 from spinbench.history.regression_test.measurements import Place, Run, Runs, is_metric_equal, runs_with_metric
 from spinbench.history.regression_test.noise import (
     ROUNDING_ERROR,
@@ -70,7 +69,7 @@ class MetricSeries:
         if level == "cell":
             return np.eye(len(self.places), dtype=bool), list(self.places)
         return self.group_membership, [
-            self.places[int(row.argmax())]._replace(model=ALL) for row in self.group_membership
+            self.places[int(row.argmax())]._replace(model=effects.ALL) for row in self.group_membership
         ]
 
 
@@ -232,13 +231,13 @@ def _correct_machine_speed(
         speed = speed - np.nanmedian(speed)
     for turn in range(values.shape[1]):
         is_finite = np.isfinite(rest[:, turn])
-        if abs(speed[turn]) > MAX_DRIFT:
+        if abs(speed[turn]) > effects.MAX_DRIFT:
             groups = [
                 float(np.mean(rest[membership & is_finite, turn]))
                 for membership in series.group_membership
                 if (membership & is_finite).any()
             ]
-            values[:, turn] -= np.median(groups) if len(groups) >= MIN_GROUPS else math.nan
+            values[:, turn] -= np.median(groups) if len(groups) >= effects.MIN_GROUPS else math.nan
         error = np.sqrt(variance[is_finite, turn])
         variance[:, turn] *= significance.error_inflation(rest[is_finite, turn], error) ** 2
     return values, variance

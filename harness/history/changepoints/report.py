@@ -9,11 +9,9 @@ from pathlib import Path
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.remarks import format_count
-from spinbench.history import axes
+from spinbench.history import axes, recorder
 from spinbench.history.changepoints import changepoints
-from spinbench.history.changepoints.changepoints import Step
 from spinbench.history.commits import newest_commits, runs_by_commit
-from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 
 # Default number of the newest recorded commits that are examined.
@@ -46,7 +44,7 @@ class Commit:
 class LocatedStep:
     """A step, and how many cells of a group have a step of their own there."""
 
-    step: Step
+    step: changepoints.Step
     commit: Commit
     cells: int = 0
 
@@ -97,7 +95,7 @@ def find_steps(
     """
     if last < 2:
         raise HistoryError(f"the last {last} commits were asked for; a change takes two or more")
-    history = History.open(root, machine)
+    history = recorder.History.open(root, machine)
     old: set[str] = set()
     if since is not None:
         old = set(history.checkout.ancestors(history.checkout.resolve(since)))
@@ -176,7 +174,7 @@ def sparkline(values: Sequence[float], at: int) -> str:
     return "".join([*bars[: at - first], CHANGE_MARK, *bars[at - first :]])
 
 
-def _fold_cells_into_groups(steps: Sequence[Step]) -> Iterable[tuple[Step, int]]:
+def _fold_cells_into_groups(steps: Sequence[changepoints.Step]) -> Iterable[tuple[changepoints.Step, int]]:
     """Groups with the number of their cells that have the same step; cells that have one of their own."""
     groups = {(step.place.group, step.at, step.ratio > 1): step for step in steps if step.level == "group"}
     counts = dict.fromkeys(groups, 0)
@@ -189,13 +187,15 @@ def _fold_cells_into_groups(steps: Sequence[Step]) -> Iterable[tuple[Step, int]]
     yield from ((step, counts[key]) for key, step in groups.items())
 
 
-def _branch_positions(history: History, names: Sequence[str]) -> list[int]:
+def _branch_positions(history: recorder.History, names: Sequence[str]) -> list[int]:
     """Of commits among all of the current branch."""
     order = {name: turn for turn, name in enumerate(reversed(history.checkout.line("HEAD")))}
     return [order[name] for name in names]
 
 
-def _build_commit(history: History, names: Sequence[str], places: Sequence[int], step: Step) -> Commit:
+def _build_commit(
+    history: recorder.History, names: Sequence[str], places: Sequence[int], step: changepoints.Step
+) -> Commit:
     previous = step.at - 1
     # A metric without a value at the previous commit is compared with its last value.
     if step.metric.judged == "cost":

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from spinbench.history.regression_test.effects import ALL
+from spinbench.history.regression_test import effects, measurements
 from spinbench.history.regression_test.judge import Finding, Judgement, Tested, sort_findings
-from spinbench.history.regression_test.measurements import Place
 
 TITLES = {"marginals": "marginals", "log_z": "log Z"}
 LEVELS = {"all": "all cells together", "group": "group", "cell": "cell"}
@@ -89,11 +88,11 @@ def describe_finding(finding: Finding) -> str:
     )
 
 
-def format_place(place: Place) -> str:
+def format_place(place: measurements.Place) -> str:
     """ "grid gibbs numpy", "gibbs × numpy" for a group."""
-    if place.model != ALL:
+    if place.model != effects.ALL:
         return " ".join(part for part in place if part)
-    return LEVELS["all"] if place.method == ALL else place.group
+    return LEVELS["all"] if place.method == effects.ALL else place.group
 
 
 def _format_finding(finding: Finding) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from spinbench.history import axes
-from spinbench.history.axes import Metric
 from spinbench.history.regression_test.effects import EFFECTS, Effects
 from spinbench.history.regression_test.measurements import Place, Run, Sides, runs_with_metric
 from spinbench.history.regression_test.significance import Decision, FindingVerdict
@@ -45,7 +44,7 @@ class Finding:
         reason: why nothing was tested.
     """
 
-    metric: Metric
+    metric: axes.Metric
     level: str
     place: Place
     verdict: FindingVerdict
@@ -90,7 +89,7 @@ class Tested:
     """The units of a level, how many have which verdict, and the ratio that would have been found with probability 0.8
     at the median one."""
 
-    metric: Metric
+    metric: axes.Metric
     level: str
     verdicts: Mapping[str, int]
     detectable: float
@@ -172,7 +171,7 @@ def judge(sides: Sides) -> Judgement:
     )
 
 
-def has_change(metrics: Iterable[Metric], sides: Sides) -> bool:
+def has_change(metrics: Iterable[axes.Metric], sides: Sides) -> bool:
     """Whether any of these metrics is better or worse beyond noise."""
     verdicts = {
         verdict
@@ -225,7 +224,7 @@ def _findings_without_test(effects: Effects, sides: Sides) -> Iterable[Finding]:
         yield Finding(effects.metric, "cell", place, verdict, **means, ratio=ratio, reason=reason)
 
 
-def _geometric_means(metric: Metric, sides: Sides, place: Place) -> dict[str, Any]:
+def _geometric_means(metric: axes.Metric, sides: Sides, place: Place) -> dict[str, Any]:
     """Geometric means of a cell at base and at head, and the numbers of seeds with a value."""
     values = [
         [run.values[metric.name] for run in runs_with_metric(side[place], metric).values()]

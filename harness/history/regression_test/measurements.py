@@ -14,8 +14,7 @@ import numpy as np
 from spinbench.history.axes import Metric
 from spinbench.history.journal import finite_values
 from spinbench.history.regression_test.noise import FloatArray
-from spinbench.measuring.record_parts import Environment, Load
-from spinbench.measuring.record_types import Record
+from spinbench.measuring import record_parts, record_types
 
 MIN_BATCHES = 16
 # Step times of shorter runs, and of runs with fewer than `MIN_BATCHES` batches, are shown but not judged.
@@ -105,7 +104,7 @@ class Sides:
         return sorted(self.base.keys() & self.head.keys())
 
 
-def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
+def summarize_record(record: record_types.Record, metrics: Iterable[Metric]) -> Run:
     """Boil a record down."""
     if record.status != "ok":
         return Run(failed=record.error or "it failed")
@@ -113,7 +112,7 @@ def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
     # Only asv has a result of this cell.
     if result is None:
         return Run(failed="", values=_log_metrics(record, metrics))
-    load, samples, batches = result.load or Load(), result.samples, result.batches
+    load, samples, batches = result.load or record_parts.Load(), result.samples, result.batches
     wall, waited = load.wall_seconds, load.waited_seconds
     return Run(
         failed="",
@@ -132,7 +131,7 @@ def summarize_record(record: Record, metrics: Iterable[Metric]) -> Run:
     )
 
 
-def group_runs(records: Iterable[tuple[Place, Record]], metrics: Sequence[Metric]) -> Runs:
+def group_runs(records: Iterable[tuple[Place, record_types.Record]], metrics: Sequence[Metric]) -> Runs:
     """By cell and seed; of several records of one seed the last one counts, and refused cells have none."""
     runs: dict[Place, dict[int, Run]] = {}
     for place, record in records:
@@ -141,11 +140,11 @@ def group_runs(records: Iterable[tuple[Place, Record]], metrics: Sequence[Metric
     return runs
 
 
-def _log_metrics(record: Record, metrics: Iterable[Metric]) -> dict[str, float]:
+def _log_metrics(record: record_types.Record, metrics: Iterable[Metric]) -> dict[str, float]:
     return {metric.name: value for metric in metrics if (value := _log_metric(record, metric)) is not None}
 
 
-def _log_metric(record: Record, metric: Metric) -> float | None:
+def _log_metric(record: record_types.Record, metric: Metric) -> float | None:
     """None where it was not measured, came to nothing, or was entered as another version of the metric."""
     versions = record.versions
     if versions is not None and versions.get(metric.name) != metric.version:
@@ -157,9 +156,9 @@ def _log_metric(record: Record, metric: Metric) -> float | None:
     return None
 
 
-def machine_parts(environment: Environment) -> tuple[str, ...] | None:
+def machine_parts(environment: record_parts.Environment) -> tuple[str, ...] | None:
     """The values of `PARTS`; None where nothing is known."""
-    if environment == Environment():
+    if environment == record_parts.Environment():
         return None
     parts = {"cpu": environment.cpu, "cores": environment.cores, "python": environment.python, **environment.versions}
     return tuple(str(parts.get(part) or "") for part in MACHINE_PARTS)

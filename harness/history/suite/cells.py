@@ -24,8 +24,7 @@ from omegaconf import OmegaConf
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
-from spinbench.history import axes
-from spinbench.history.journal import rounded
+from spinbench.history import axes, journal
 from spinbench.inference import registry
 from spinbench.measuring import measure
 
@@ -64,7 +63,7 @@ def value_for_asv(record: Mapping[str, Any], metric: str) -> Any:
     if record["status"] == "failed":
         raise CellFailedError(record["error"])
     measured = record["metrics"].get(metric, {"failed": record["error"] or f"this run gave no {metric}"})
-    values = [rounded(value) for value in _numbers(measured)]
+    values = [journal.rounded(value) for value in _numbers(measured)]
     if not values:
         reason = measured.get("failed", f"{metric} is not finite")
         # asv does not print the reason of the exception.

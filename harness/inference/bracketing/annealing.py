@@ -25,14 +25,11 @@ from spinbench.api.bounds import Bound
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference.binding import Planned, plan_simplified
+from spinbench.inference import binding, driver, initial_states
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.driver import WINDOWS
-from spinbench.inference.initial_states import spread_starts
 from spinbench.methods.buckets import betting
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering.estimates import summarise_travel
-from spinbench.methods.tempering.pt import make_replicas
+from spinbench.methods.tempering import estimates, pt
 from spinbench.models import Model
 
 Clock = Callable[[], float]
@@ -60,7 +57,7 @@ def anneal(
     Raises:
         UnsupportedError: 1-of-K groups.
     """
-    until, planned = clock() + seconds, plan_simplified(model, NAME, backend, {})
+    until, planned = clock() + seconds, binding.plan_simplified(model, NAME, backend, {})
     state = planned.initial_state(seed, CHAINS)
     logs, looked, over = np.zeros(0), 0, False
     while not over:
@@ -94,9 +91,9 @@ def anneal_backwards(
         UnsupportedError: 1-of-K groups, or tempering whose last states are not to be taken for draws.
     """
     begun = clock()
-    planned = plan_simplified(model, "pt", "numpy", {}, tier="generic")
+    planned = binding.plan_simplified(model, "pt", "numpy", {}, tier="generic")
     state, trace = _run_tempering(planned, seed, begun + TEMPERING * seconds, clock)
-    moving, estimate = summarise_travel(trace), planned.estimate(trace)
+    moving, estimate = estimates.summarise_travel(trace), planned.estimate(trace)
     if not moving.is_sufficient or "not mixed" in estimate.status:
         raise UnsupportedError(
             f"tempering has not mixed ({moving.trips:g} round trips of {moving.replicas} replicas), so that its last "
@@ -107,16 +104,16 @@ def anneal_backwards(
     yield Finding((Bound(value, "upper", "assumed", delta, REVERSE),), by=REVERSE)
 
 
-def _run_tempering(planned: Planned, seed: int, until: float, clock: Clock) -> tuple[State, Trace]:
+def _run_tempering(planned: binding.Planned, seed: int, until: float, clock: Clock) -> tuple[State, Trace]:
     """The state of all ladders, and what they have shown since burn-in."""
     method, model = planned.method, planned.model
-    start, since = spread_starts(model, LADDERS, seed, True), clock()
+    start, since = initial_states.spread_starts(model, LADDERS, seed, True), clock()
     state = planned.engine.init(seed, start)
-    for end in WINDOWS:
+    for end in driver.WINDOWS:
         state = planned.engine.warm(state, 1)
         while clock() < since + BURN_IN * end * (until - since):
             state = planned.engine.warm(state, 1)
-        state = planned.engine.adapt(state, end == WINDOWS[-1])
+        state = planned.engine.adapt(state, end == driver.WINDOWS[-1])
     trace, steps = Trace(method.reductions, method.batches(LADDERS), method.counted_by, LADDERS, start.size), 1
     while not trace.samples or clock() < until:
         if trace.full:
@@ -128,13 +125,13 @@ def _run_tempering(planned: Planned, seed: int, until: float, clock: Clock) -> t
 
 
 def _anneal_in_reverse(
-    planned: Planned, state: State, rng: np.random.Generator, until: float, clock: Clock
+    planned: binding.Planned, state: State, rng: np.random.Generator, until: float, clock: Clock
 ) -> FloatArray:
     """(L,) log X, along the rungs where tempering has put them; how finely, the clock alone says."""
     inner, tables = state[2], planned.tables.replicas
     cold = inner.places.slot[-1]
     x = np.array(inner.x[:, cold, np.arange(LADDERS)])
-    host = make_replicas(tables, HostArrays())
+    host = pt.make_replicas(tables, HostArrays())
     since = clock()
     x, _ = host.sweep(rng, tables, x, np.ones(LADDERS))
     host.log_weights(tables, x)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.foundation import deadline
-from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.foundation import child, deadline
 from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
 from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, find_bounds, load
 from spinbench.inference.budget import Budget, is_whole, parse_seconds
@@ -75,7 +74,7 @@ def bracket(
             return summarise(findings, gap, deadline.now() - begun, begun - since, refused, model.name)
 
         def listen(request: BoundRequest, limit: float) -> None:
-            for finding in run_in_child(find_bounds, request, limit):
+            for finding in child.run_in_child(find_bounds, request, limit):
                 if finding is not None:
                     findings.append(finding)
                 current = interval()
@@ -113,9 +112,9 @@ def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundReques
         return str(error)
     except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         return f"{type(error).__name__}: {error}"
-    except OverdueError:
+    except child.OverdueError:
         return f"it was not ready after {limit:.2g} s"
-    except DiedError:
+    except child.DiedError:
         return "its process died, as it does where memory runs out"
     return ""
 

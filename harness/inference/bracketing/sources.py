@@ -9,13 +9,10 @@ from typing import Any, NamedTuple
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference import registry
-from spinbench.inference.answers import ALL_SOLVERS, numba_solvers
+from spinbench.inference import answers, budget, registry, runner
 from spinbench.inference.bracketing import annealing, mini_buckets
 from spinbench.inference.bracketing.interval import Finding
-from spinbench.inference.budget import Budget
 from spinbench.inference.checks import best_states
-from spinbench.inference.runner import run
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators, to_pairwise
 from spinbench.models.simplification import compute_simplification
 from spinbench.reference.choice import Limits, candidates, first_answer
@@ -101,12 +98,12 @@ def load(model: Model) -> None:
         small = FactorGraph.from_tables([2, 2, 2], [((0, 1), table), ((1, 2), table), ((0, 2), table)])
     for each in PLAN:
         if each.name not in _SEARCHES:
-            run(small, each.name, _backend(each.name), 8, chains=2, simplify=False)
+            runner.run(small, each.name, _backend(each.name), 8, chains=2, simplify=False)
     list(annealing.anneal(small, _backend(annealing.NAME), 0, 0.01, 0.1))
     list(mini_buckets.raise_lower(small, _backend(mini_buckets.LOWER), 0.1, 0.1))
     list(mini_buckets.tighten(small, _backend(mini_buckets.UPPER), 0, 1.0))
     if registry.support("exact", "numba").runs:
-        kinds = numba_solvers().kinds
+        kinds = answers.numba_solvers().kinds
         for name, fitting in (("rbm", generators.rbm(2, 2)), ("grid", generators.grid(2, 2)), ("bucket_tree", small)):
             kinds[name].build(Problem(fitting)).solve(marginals=False)
 
@@ -126,7 +123,7 @@ def _exact(request: BoundRequest) -> Iterator[Finding]:
         return solver.solve(marginals=False)[0]
 
     problem = Problem(compute_simplification(request.model).model)
-    solvers = candidates(problem, "auto", ALL_SOLVERS, sampling=False)
+    solvers = candidates(problem, "auto", answers.ALL_SOLVERS, sampling=False)
     _, log_z = first_answer(problem, solvers, Limits(int(request.max_gib * 2**30)), solve, marginals=False)
     yield Finding(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
 
@@ -166,11 +163,11 @@ def _gaussian(request: BoundRequest) -> Iterator[Finding]:
 
 
 def _run(request: BoundRequest, **settings: Any) -> Iterator[Finding]:
-    result = run(
+    result = runner.run(
         request.model,
         request.name,
         _backend(request.name),
-        Budget(seconds=request.seconds, cpu=deadline.on_cpu()),
+        budget.Budget(seconds=request.seconds, cpu=deadline.on_cpu()),
         seed=request.seed,
         checkpoints=1,
         **settings,

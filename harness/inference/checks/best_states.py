@@ -12,8 +12,7 @@ import numpy.typing as npt
 from spinbench.api import Estimate
 from spinbench.api.bounds import Bound
 from spinbench.inference.initial_states import random_start
-from spinbench.mathematics.coordinate_ascent import ascending
-from spinbench.mathematics.rounding import work_of
+from spinbench.mathematics import coordinate_ascent, rounding
 from spinbench.models import Model, PairwiseModel
 
 BY = "best states"
@@ -32,7 +31,7 @@ def below(model: Model, states: npt.NDArray[np.integer]) -> Bound:
     together = top
     if top > -np.inf:
         together = top + float(np.log(np.exp(logs - top).sum()))
-    return Bound(together - work_of(model).allowance(), "lower", "certified", by=BY)
+    return Bound(together - rounding.work_of(model).allowance(), "lower", "certified", by=BY)
 
 
 def by_draws(model: Model, estimate: Estimate) -> Estimate:
@@ -58,7 +57,7 @@ def bound_above(model: Model) -> Bound:
     else:
         largest = sum(float(factor.log_table.max()) for factor in model.factors)
     states = sum(math.log(card) for card in model.cardinalities)
-    slack = work_of(model).allowance()
+    slack = rounding.work_of(model).allowance()
     return Bound(model.log_constant + largest + states + slack, "upper", "certified", by="largest entries")
 
 
@@ -76,5 +75,5 @@ def bounds_below(model: Model, seed: int) -> Iterator[Bound]:
     if isinstance(model, PairwiseModel) and model.groups:
         # One-hot groups are not changed: flipping one unit breaks the group.
         return
-    for climbed in ascending(model, states):
+    for climbed in coordinate_ascent.ascending(model, states):
         yield below(model, climbed)

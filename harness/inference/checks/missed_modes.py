@@ -21,10 +21,8 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks.probes import Content, FloatArray
-from spinbench.inference.checks.weight_bounds import Bounds, Least
-from spinbench.mathematics import all_states
-from spinbench.mathematics.claims import BOUND
+from spinbench.inference.checks import probes, weight_bounds
+from spinbench.mathematics import all_states, claims
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.models import Model, PairwiseModel
 
@@ -56,7 +54,7 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
         return ()
     if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(bound):
         return _flags_of_marginals(model, estimate) if long else ()
-    if estimate.log_z_kind != "estimate" or (bounds := _bounds(Content(model))) is None:
+    if estimate.log_z_kind != "estimate" or (bounds := _bounds(probes.Content(model))) is None:
         return ()
     claimed = _Claimed.of(estimate, estimate.log_z, bound)
     verdicts = [claimed.contradictions(least) for least in bounds.wide]
@@ -69,7 +67,7 @@ def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     """Of a run that claims no log Z: what it has seen is taken to weigh as much as annealing from there allows."""
     if estimate.doubted("marginals") or estimate.marginals_error_bound is None:
         return ()
-    bounds = _bounds(Content(model))
+    bounds = _bounds(probes.Content(model))
     if bounds is None or not np.isfinite(bounds.mixture.z):
         return ()
     least = _Claimed.of(estimate, bounds.mixture.z, 0.0)
@@ -100,8 +98,8 @@ class _Claimed:
 
     log_z: float
     error: float
-    marginals: FloatArray
-    bounds: FloatArray
+    marginals: probes.FloatArray
+    bounds: probes.FloatArray
 
     @classmethod
     def of(cls, estimate: Estimate, log_z: float, error: float) -> _Claimed:
@@ -114,22 +112,22 @@ class _Claimed:
             all_states.errors_of_all_states(estimate.marginals_error_bound),
         )
 
-    def contradictions(self, least: Least) -> tuple[bool, bool]:
+    def contradictions(self, least: weight_bounds.Least) -> tuple[bool, bool]:
         """Whether marginals and log Z are: log Z also where it lacks states that the run has hardly seen, however wide
         its claims of their marginals are."""
         allowed = self.error + 1e-6
         upper = max(self.log_z + allowed, least.z)
         marginals = np.exp(least.states - upper) > self.marginals + self.bounds + 1e-6
         share = np.exp(np.minimum(least.states - self.log_z, 1.0))
-        missed = (share > TIMES * self.marginals) & (share > self.marginals + self.bounds / BOUND + allowed)
+        missed = (share > TIMES * self.marginals) & (share > self.marginals + self.bounds / claims.BOUND + allowed)
         return bool(marginals.any()), bool(least.z > self.log_z + allowed or missed.any())
 
-    def unseen(self, bounds: Bounds) -> list[int]:
+    def unseen(self, bounds: weight_bounds.Bounds) -> list[int]:
         """Probes in different wells that the run has not seen and that may weigh more than it allows for.
 
         Those come first whose states are likeliest: others may be on their way, and no law describes them.
         """
-        laws, allowed = bounds.probed.laws, (self.marginals + self.bounds / BOUND)[:, None]
+        laws, allowed = bounds.probed.laws, (self.marginals + self.bounds / claims.BOUND)[:, None]
         needed = np.where(laws > allowed + APART, np.log(allowed + 1e-6), np.inf).min(axis=0)
         excess = bounds.probed.upper + SLACK - self.log_z - needed
         chosen: list[int] = []
@@ -142,9 +140,9 @@ class _Claimed:
 
 
 @lru_cache(maxsize=16)
-def _bounds(content: Content) -> Bounds | None:
+def _bounds(content: probes.Content) -> weight_bounds.Bounds | None:
     """None where probes would take too long."""
     flat = factor_tables(content.model)
     if len(flat.offsets) > MOST_FACTORS or len(flat.values) > MOST_ENTRIES:
         return None
-    return Bounds(flat)
+    return weight_bounds.Bounds(flat)

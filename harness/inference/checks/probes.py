@@ -18,10 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics import all_states
-from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.mathematics.graphs import factor_tables, starts, table_layouts
 from spinbench.mathematics.graphs.modular_starts import PRIMES, modular_starts
-from spinbench.mathematics.graphs.starts import parity_starts
-from spinbench.mathematics.graphs.table_layouts import Section, TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables
@@ -82,7 +80,7 @@ class Probed(NamedTuple):
     upper: FloatArray
 
 
-def probe(flat: FactorTables, tables: GraphTables, rng: np.random.Generator) -> Probed:
+def probe(flat: factor_tables.FactorTables, tables: GraphTables, rng: np.random.Generator) -> Probed:
     """Cool, warm up, and look. A law of marginals p_v has E[log p*] + Σ_v H(p_v) >= log Z of what it is the law of."""
     replicas, sizes = GraphReplicas(HostArrays()), flat.cardinalities
     x = replicas.arrange_states(tables, _starts(flat, rng))
@@ -116,26 +114,28 @@ class _Holding(TableBath):
         super().__init__(HostArrays())
         self._fixed = fixed
 
-    def choose(self, section: Section, b: Index, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
+    def choose(
+        self, section: table_layouts.Section, b: Index, weights: Array, x: Array, u: Array
+    ) -> tuple[Array, Array]:
         states, total = super().choose(section, b, weights, x, u)
         rows = section.rows[b]
         return np.where(self._fixed[rows][:, None], x[rows], states), total
 
 
-def _starts(flat: FactorTables, rng: np.random.Generator) -> FloatArray:
+def _starts(flat: factor_tables.FactorTables, rng: np.random.Generator) -> FloatArray:
     """(N, P): half where each state counts by the best that every factor offers it, most others at random."""
     sizes = flat.cardinalities
     x = rng.integers(0, sizes[:, None], size=(len(sizes), PROBES))
     _make_eager(x[:, : PROBES // 2], flat, rng)
     if (binary := sizes == 2).any():
-        x[binary, -ELIMINATED:] = parity_starts(flat, ELIMINATED, rng)[binary]
+        x[binary, -ELIMINATED:] = starts.parity_starts(flat, ELIMINATED, rng)[binary]
     for q in PRIMES:
         if (of_size := sizes == q).any():
             x[of_size, -ELIMINATED:] = modular_starts(flat, q, ELIMINATED, rng)[of_size]
     return x.astype(np.float64)
 
 
-def _make_eager(x: IntArray, flat: FactorTables, rng: np.random.Generator) -> None:
+def _make_eager(x: IntArray, flat: factor_tables.FactorTables, rng: np.random.Generator) -> None:
     """Draw x (N, C) anew, at inverse temperatures from the first of `EAGER` to the last."""
     sizes, firsts = flat.cardinalities, np.cumsum(flat.cardinalities) - flat.cardinalities
     offered = np.zeros(int(sizes.sum()))
@@ -158,13 +158,20 @@ class _Tilted(TableBath):
         super().__init__(HostArrays())
         self._tilt = tilt
 
-    def choose(self, section: Section, b: Index, weights: Array, x: Array, u: Array) -> tuple[Array, Array]:
+    def choose(
+        self, section: table_layouts.Section, b: Index, weights: Array, x: Array, u: Array
+    ) -> tuple[Array, Array]:
         tilt = self._tilt[section.rows[b], : weights.shape[0]]
         return super().choose(section, b, weights * tilt.T[:, :, None], x, u)
 
 
 def anneal(
-    flat: FactorTables, sweep: TableSweep, law: FloatArray, draws: int, rng: np.random.Generator, steps: int = STEPS
+    flat: factor_tables.FactorTables,
+    sweep: table_layouts.TableSweep,
+    law: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+    steps: int = STEPS,
 ) -> tuple[FloatArray, IntArray]:
     """Log weights (C,), of which none allows for hard zeros before the last, and the states (N, C) they are of.
 

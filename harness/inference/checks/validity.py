@@ -13,10 +13,8 @@ import numpy.typing as npt
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
 from spinbench.errors import InvalidResultError
-from spinbench.inference.checks.evidence import OUTWARD, bracket_of
-from spinbench.inference.checks.joint_validity import FloatArray, check_joint, copy_draws
-from spinbench.mathematics import all_states
-from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
+from spinbench.inference.checks import evidence, joint_validity
+from spinbench.mathematics import all_states, rounding
 from spinbench.models import Model
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     _check_log_z(estimate, who)
     _check_bounds(estimate, who)
     _check_remarks(estimate, who)
-    check_joint(estimate, model, who)
+    joint_validity.check_joint(estimate, model, who)
 
 
 def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
@@ -84,7 +82,7 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
     Error bounds are no less than standard errors.
     """
 
-    def each(function: Callable[..., FloatArray], *values: Any) -> Any:
+    def each(function: Callable[..., joint_validity.FloatArray], *values: Any) -> Any:
         if values[0] is None:
             return None
         if model.all_binary:
@@ -111,7 +109,7 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
         log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
         diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
-        draws=estimate.draws and copy_draws(estimate.draws),
+        draws=estimate.draws and joint_validity.copy_draws(estimate.draws),
     )
 
 
@@ -140,12 +138,12 @@ def widen_errors(precision: Precision, estimate: Estimate, model: Model) -> Esti
     changes: dict[str, Any] = {}
     for name in ("marginals_se", "marginals_error_bound"):
         if getattr(estimate, name) is not None:
-            changes[name] = add_rounding(getattr(estimate, name), estimate.marginals, model, precision)
+            changes[name] = rounding.add_rounding(getattr(estimate, name), estimate.marginals, model, precision)
     for name in ("log_z_se", "log_z_error_bound"):
         if estimate.log_z is not None and getattr(estimate, name) is not None:
-            changes[name] = add_rounding_to_log_z(getattr(estimate, name), estimate.log_z, model, precision)
+            changes[name] = rounding.add_rounding_to_log_z(getattr(estimate, name), estimate.log_z, model, precision)
     others = {
-        name: (value, add_rounding_to_log_z(error, value, model, precision))
+        name: (value, rounding.add_rounding_to_log_z(error, value, model, precision))
         for name, (value, error) in estimate.log_z_estimates.items()
     }
     return replace(
@@ -160,8 +158,8 @@ def _widen_bound(bound: Bound, model: Model, precision: Precision) -> Bound:
     """A probable one is of means of weights that chains computed; a certified one has its rounding off already."""
     if bound.grade != "probable" or not np.isfinite(bound.value):
         return bound
-    off = add_rounding_to_log_z(0.0, bound.value, model, precision)
-    return replace(bound, value=bound.value + OUTWARD[bound.side] * off)
+    off = rounding.add_rounding_to_log_z(0.0, bound.value, model, precision)
+    return replace(bound, value=bound.value + evidence.OUTWARD[bound.side] * off)
 
 
 def _check_bounds(estimate: Estimate, who: str) -> None:
@@ -170,11 +168,13 @@ def _check_bounds(estimate: Estimate, who: str) -> None:
     for bound in estimate.bounds:
         if not isinstance(bound, Bound) or bound.side not in get_args(Side) or bound.grade not in GRADES:
             raise InvalidResultError(f"{who} gave {bound!r} as a bound; a Bound of a known side and grade is needed")
-        is_valid = _is_real(bound.value) and (np.isfinite(bound.value) or bound.value == OUTWARD[bound.side] * np.inf)
+        is_valid = _is_real(bound.value) and (
+            np.isfinite(bound.value) or bound.value == evidence.OUTWARD[bound.side] * np.inf
+        )
         if not is_valid or not _is_real(bound.delta) or not 0 <= bound.delta < 1 or not isinstance(bound.by, str):
             raise InvalidResultError(f"{who} gave {bound!r}; a number of nats and 0 <= delta < 1 are needed")
     certain = [b for b in stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, who) if b.grade in CERTAIN]
-    low, high = bracket_of(certain)
+    low, high = evidence.bracket_of(certain)
     if low > high + BOUND_ROUNDING * max(abs(low), 1.0):
         raise InvalidResultError(f"{who} gave a lower bound of {low!r} above its upper bound of {high!r}")
 
@@ -222,7 +222,7 @@ def _is_real(value: object) -> bool:
     return isinstance(value, float | np.integer | np.floating) and bool(np.isinf(float(value)) == np.isinf(value))
 
 
-def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> FloatArray:
+def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> joint_validity.FloatArray:
     """One after another; of the shape that the model asks for."""
     parts: Iterable[Any]
     if binary:
@@ -251,7 +251,9 @@ def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> 
     return np.zeros(0)
 
 
-def _refuse(wrong: npt.NDArray[np.bool_], flat: FloatArray, who: str, needed: str, sizes: Sequence[int]) -> None:
+def _refuse(
+    wrong: npt.NDArray[np.bool_], flat: joint_validity.FloatArray, who: str, needed: str, sizes: Sequence[int]
+) -> None:
     if wrong.any():
         place = int(np.argmax(wrong))
         variable = int(np.searchsorted(np.cumsum(sizes), place, side="right"))

@@ -24,12 +24,10 @@ import numpy as np
 
 from spinbench.inference.checks.probes import PROBES, FloatArray, IntArray, Probed, anneal, probe
 from spinbench.mathematics.graphs.factor_tables import FactorTables
+from spinbench.methods.buckets import layout, size, tighten
 from spinbench.methods.buckets.draws import draw
-from spinbench.methods.buckets.layout import lay_out
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import Passes
-from spinbench.methods.buckets.size import logs_of
-from spinbench.methods.buckets.tighten import UpperBound
 from spinbench.methods.tempering.replicas import build_graph_tables
 from spinbench.reference.network import FlatFactors
 from spinbench.reference.orders.order import candidate_orders, pairs_of
@@ -191,12 +189,12 @@ def _draw_from_mini_buckets(
     place = np.argsort(order)
     along = place[flat.scope_variables]
     factors = FlatFactors(cards[order], flat.scope_starts, along, flat.offsets, flat.values, flat.log_constant)
-    cut = partition(logs_of(factors.states.tolist()), factors.scopes(), LIMIT)
+    cut = partition(size.logs_of(factors.states.tolist()), factors.scopes(), LIMIT)
     if len(cut.scopes) > SPLIT * len(cards):
         return None
-    at = lay_out(factors, cut)
+    at = layout.lay_out(factors, cut)
     passes = Passes(at)
-    point = UpperBound(at, passes).tighten(PASSES)
+    point = tighten.UpperBound(at, passes).tighten(PASSES)
     if not np.isfinite(point.value):
         return None
     draws = draw(at, point.weights, passes.work.probabilities, passes.work.logs, rng.random((len(cards), count, 1)))

@@ -15,9 +15,8 @@ from spinbench.api import Estimate, State
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference.binding import BoundMethod
+from spinbench.inference import binding, driver
 from spinbench.inference.budget import Budget
-from spinbench.inference.driver import drive
 from spinbench.inference.notebook.progress import show_progress
 from spinbench.inference.request import Request
 from spinbench.inference.stored_states.recorder import check_states
@@ -55,7 +54,7 @@ class Annealed:
     run_seconds: float = 0.0
 
 
-def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, cold: float) -> Annealed:
+def anneal(request: Request, bound: binding.BoundMethod, start: np.ndarray, hot: float, cold: float) -> Annealed:
     """One run of as many sweeps as the budget has, or runs of twice as many again and again while there are seconds.
 
     Simulated annealing by the sweeps of a sampler, down a geometric ladder of temperatures.
@@ -93,7 +92,7 @@ def anneal(request: Request, bound: BoundMethod, start: np.ndarray, hot: float, 
     return annealed
 
 
-def run_on_cooled_model(request: Request, bound: BoundMethod, start: np.ndarray) -> Annealed:
+def run_on_cooled_model(request: Request, bound: binding.BoundMethod, start: np.ndarray) -> Annealed:
     """Run a method that is bound to a cooled model until its budget is spent: where its chains are then.
 
     Args:
@@ -110,7 +109,7 @@ def run_on_cooled_model(request: Request, bound: BoundMethod, start: np.ndarray)
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, 0)
     warm_up = partial(method.warm_up, bound.tables)
     with show_progress(request.who, how.budget, lambda: trace.samples, chains):
-        run = drive(
+        run = driver.drive(
             bound.engine, trace, _no_estimate, how.budget, start=start, seed=how.seed, warm_up=warm_up, checkpoints=1
         )
     states = _last_states(request, bound, run.state)
@@ -121,7 +120,7 @@ def _no_estimate(trace: Trace) -> Estimate:
     return Estimate()
 
 
-def _last_states(request: Request, bound: BoundMethod, state: State) -> IntArray:
+def _last_states(request: Request, bound: binding.BoundMethod, state: State) -> IntArray:
     states = bound.engine.states(state)
     if states is None:
         raise UnsupportedError(f"target='map' was given; {request.who} hands over no states")

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinbench.foundation import deadline
-from spinbench.foundation.platforms import one_blas_thread
-from spinbench.inference import binding, initial_states
-from spinbench.inference.batch_timings import Seconds
+from spinbench.foundation import deadline, platforms
+from spinbench.inference import batch_timings, binding, initial_states, origins, preflight, result
 from spinbench.inference.maximising.annealing import (
     Annealed,
     IntArray,
@@ -24,9 +22,6 @@ from spinbench.inference.maximising.annealing import (
     scale_log_weights,
 )
 from spinbench.inference.notebook.progress import show_progress
-from spinbench.inference.origins import model_for_method
-from spinbench.inference.preflight import check_step
-from spinbench.inference.result import Result
 from spinbench.inference.stored_states.exports import lift_states, log_weights
 from spinbench.inference.stored_states.source import RunSource
 from spinbench.mathematics.coordinate_ascent import ascend_to_maxima
@@ -40,7 +35,7 @@ if TYPE_CHECKING:
     from spinbench.models import Model
 
 
-def maximum(request: Request) -> Result:
+def maximum(request: Request) -> result.Result:
     """The heaviest state that was found, as `best_state` of a result without marginals and log Z.
 
     Raises:
@@ -52,7 +47,7 @@ def maximum(request: Request) -> Result:
     return _run_chains(request)
 
 
-def _eliminate(request: Request) -> Result:
+def _eliminate(request: Request) -> result.Result:
     since = time.perf_counter()
     source, ended = RunSource(model=request.model, max_bytes=default_max_bytes()), Event()
     with show_progress(request.who, request.how.budget, lambda: int(ended.is_set()), 1):
@@ -63,16 +58,16 @@ def _eliminate(request: Request) -> Result:
         request.method,
         RunSource(model=request.model, best=best),
         chains=1,
-        seconds=Seconds(run=time.perf_counter() - since),
+        seconds=batch_timings.Seconds(run=time.perf_counter() - since),
         notes={"numpy": ()}.get(request.how.backend, ("maxima are eliminated in NumPy, on every backend",)),
     )
 
 
-def _run_chains(request: Request) -> Result:
+def _run_chains(request: Request) -> result.Result:
     since = time.perf_counter()
     model, how = request.model, request.how
     method = request.method.for_annealing()
-    reduced = model_for_method(model, method)
+    reduced = origins.model_for_method(model, method)
     hot, cold = hot_and_cold(reduced)
     start = initial_states.spread_starts(reduced, how.chains, how.seed, sampler=True)
     search: Callable[..., Annealed] = partial(anneal, hot=hot, cold=cold)
@@ -83,8 +78,8 @@ def _run_chains(request: Request) -> Result:
     bound = binding.plan_and_bind(
         method, how.backend, target, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
     )
-    check_step(method, bound.tables, bound.tier, how.budget, how.chains)
-    with one_blas_thread(), deadline.budgets_on(cpu=bool(how.budget.cpu)):
+    preflight.check_step(method, bound.tables, bound.tier, how.budget, how.chains)
+    with platforms.one_blas_thread(), deadline.budgets_on(cpu=bool(how.budget.cpu)):
         ended = search(request, bound, start)
     states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
     logs = reduced.log_weight(states.T)
@@ -93,7 +88,7 @@ def _run_chains(request: Request) -> Result:
         request,
         method,
         _source(model, reduced, states[:, int(logs.argmax())], bool(hits)),
-        seconds=Seconds(
+        seconds=batch_timings.Seconds(
             plan=prepared + bound.plan_seconds,
             compile=bound.bind_seconds + ended.compile_seconds,
             run=ended.run_seconds,
@@ -120,11 +115,11 @@ def _source(model: Model, reduced: Model, lowered: IntArray, is_possible: bool) 
     return RunSource(model=model, best=(state, float(log_weights(model, state))))
 
 
-def _result(request: Request, method: Method, source: RunSource, **fields: Any) -> Result:
+def _result(request: Request, method: Method, source: RunSource, **fields: Any) -> result.Result:
     """Without marginals and log Z."""
     how = request.how
     defaults: dict[str, Any] = {"samples": 1, "tier": "native", "status": "ok", "chains": how.chains}
-    return Result(
+    return result.Result(
         marginals=None,
         marginals_se=None,
         log_z=None,

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
-from spinbench.mathematics.graphs.parities import find_parities, members_of
+from spinbench.mathematics.graphs import message_layouts, parities
 from spinbench.models import Factor, FactorGraph
 
 # Largest number of choices for one chain: beyond it the model is refused, since a search may take for ever.
@@ -30,7 +29,7 @@ MAX_CHOICES = 100_000
 FIRST_RESTART = 200
 
 
-def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:
+def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> message_layouts.IntArray:
     """(N, C) states of positive weight, random and independent, but not draws of the model.
 
     A variable that no zero concerns is uniform.
@@ -54,7 +53,7 @@ def feasible_starts(graph: FactorGraph, chains: int, seed: int) -> IntArray:
     return starts
 
 
-def feasible_states(graph: Graph, count: int, name: str) -> IntArray:
+def feasible_states(graph: message_layouts.Graph, count: int, name: str) -> message_layouts.IntArray:
     """(n, count) states of a lowered model's variables of positive weight, or (n, 0) where no factor has a zero.
 
     The first search tries the states of each variable by their own weight, the others by perturbed weights; the
@@ -65,7 +64,7 @@ def feasible_states(graph: Graph, count: int, name: str) -> IntArray:
         UnsupportedError: a search gave up after `MAX_CHOICES` tries.
     """
     factors: list[Factor] = []
-    for members, tables in scopes(graph).values():
+    for members, tables in message_layouts.scopes(graph).values():
         factors += map(Factor, map(tuple, members.tolist()), tables)
     need = "; mf needs one to start from, and bp does not"
     search = _Search(name, graph.cardinalities.tolist(), factors, need)
@@ -100,7 +99,7 @@ class _Constraint:
             alive &= self._entries(axis, domains[v])
         for axis, v in enumerate(self.scope):
             domain = remaining = domains[v]
-            for k in members_of(domain):
+            for k in parities.members_of(domain):
                 if not alive & self._with[axis][k]:
                     remaining ^= 1 << k
             if remaining != domain:
@@ -110,7 +109,7 @@ class _Constraint:
         cache = self._among[axis]
         if domain not in cache:
             entries = 0
-            for k in members_of(domain):
+            for k in parities.members_of(domain):
                 entries |= self._with[axis][k]
             cache[domain] = entries
         return cache[domain]
@@ -124,7 +123,7 @@ class _Search:
         hard = [f for f in factors if f.scope and f.log_table.min() == -np.inf]
         self.is_constrained = bool(hard)
         self._constraints = [_Constraint(factor) for factor in hard]
-        self._parities = find_parities(len(cards), hard)
+        self._parities = parities.find_parities(len(cards), hard)
         self._touching: list[list[int]] = [[] for _ in self._cards]
         for index, constraint in enumerate(self._constraints):
             for v in constraint.scope:
@@ -136,7 +135,9 @@ class _Search:
         if contradicted or not self._propagate(self._top, range(len(self._constraints))):
             raise self._impossible()
 
-    def run(self, rng: np.random.Generator, weights: Sequence[FloatArray] | None = None) -> IntArray:
+    def run(
+        self, rng: np.random.Generator, weights: Sequence[message_layouts.FloatArray] | None = None
+    ) -> message_layouts.IntArray:
         """One state, from random states of each variable, or from those of large weight where weights are given."""
         self._choices, self._weights, patience = 0, weights, FIRST_RESTART
         self._failures = self._degrees.copy()
@@ -219,7 +220,7 @@ class _Search:
 
     def _pick(self, v: int, domain: int, rng: np.random.Generator) -> int:
         """A random one of the states, or the one of the largest weight."""
-        states = members_of(domain)
+        states = parities.members_of(domain)
         if self._weights is not None:
             return max(states, key=self._weights[v].__getitem__)
         if len(states) > 1:

@@ -25,9 +25,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.graphs.colouring import Adjacency
+from spinbench.mathematics.graphs import colouring, modular_starts
 from spinbench.mathematics.graphs.factor_tables import FactorTables, FloatArray, IntArray
-from spinbench.mathematics.graphs.modular_starts import NOISE, finite
 from spinbench.mathematics.graphs.rows import compressed_rows, matrix
 from spinbench.models import FactorGraph, Model, PairwiseModel
 from spinbench.models.groups import merge_groups
@@ -71,7 +70,7 @@ def grow(model: Model, start: States, rng: np.random.Generator) -> None:
         _grow_graph(model, start, rng)
 
 
-def layers(graph: Adjacency, rng: np.random.Generator) -> Iterator[IntArray]:
+def layers(graph: colouring.Adjacency, rng: np.random.Generator) -> Iterator[IntArray]:
     """The vertices to begin with, their neighbours, the neighbours of those, …, each vertex once."""
     layer, waiting = _roots(graph, rng), np.ones(len(graph.start) - 1, dtype=bool)
     for _ in range(FARTHEST):
@@ -85,7 +84,7 @@ def layers(graph: Adjacency, rng: np.random.Generator) -> Iterator[IntArray]:
         layer = np.unique(near[waiting[near]]).astype(np.int64)
 
 
-def _roots(graph: Adjacency, rng: np.random.Generator) -> IntArray:
+def _roots(graph: colouring.Adjacency, rng: np.random.Generator) -> IntArray:
     """The hubs, and of each connected part without hubs a vertex of most neighbours, random where there are several."""
     from scipy.sparse import csgraph, csr_array
 
@@ -106,7 +105,7 @@ def _grow_pairs(model: PairwiseModel, start: States, rng: np.random.Generator) -
     couplings = matrix(rows)
     # Variables that have not been reached yet have no weight.
     grown = np.zeros(start.shape)
-    for distance, layer in enumerate(layers(Adjacency(rows.start.astype(np.int64), rows.columns), rng)):
+    for distance, layer in enumerate(layers(colouring.Adjacency(rows.start.astype(np.int64), rows.columns), rng)):
         if distance:
             # selecting most of the rows takes longer than multiplying all
             pull = (couplings @ grown)[layer] if 2 * len(layer) > n else couplings[layer] @ grown
@@ -128,7 +127,7 @@ def _grow_graph(model: FactorGraph, start: States, rng: np.random.Generator) -> 
     """Of a factor, what is in the same layer as a variable or in a later one is summed out."""
     n, widest = model.num_variables, max(model.cardinalities, default=1)
     pairs = {tuple(sorted(pair)) for f in model.factors for pair in itertools.combinations(f.scope, 2)}
-    by_distance = list(layers(Adjacency.of(n, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)), rng))
+    by_distance = list(layers(colouring.Adjacency.of(n, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)), rng))
     of = np.full(n, len(by_distance))
     for distance, layer in enumerate(by_distance):
         of[layer] = distance
@@ -181,7 +180,7 @@ def parity_starts(flat: FactorTables, starts: int, rng: np.random.Generator) -> 
     for state in states.T:
         best = -np.inf
         for _ in range(rounds):
-            order = np.argsort(-np.abs(strengths) * np.exp(NOISE * rng.standard_normal(len(terms))))
+            order = np.argsort(-np.abs(strengths) * np.exp(modular_starts.NOISE * rng.standard_normal(len(terms))))
             x, weight = _satisfy_parities(members, strengths, order, rng.integers(0, 2, n, dtype=np.uint8), pairs)
             if weight > best:
                 best, state[:] = weight, x
@@ -198,7 +197,7 @@ def walsh_terms(flat: FactorTables) -> dict[int, float]:
         others = tuple(np.flatnonzero(sizes != 2).tolist())
         if len(scope) - len(others) > HIGHEST:
             continue
-        table = finite(flat.values[flat.offsets[f] : flat.offsets[f + 1]])
+        table = modular_starts.finite(flat.values[flat.offsets[f] : flat.offsets[f + 1]])
         if others:
             table = table.reshape(sizes).mean(axis=others).ravel()
             scope = [v for v, size in zip(scope, sizes.tolist(), strict=True) if size == 2]

@@ -33,10 +33,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spinbench.mathematics import statistics
+from spinbench.mathematics import claims, statistics
 from spinbench.mathematics.bennett import Ratio, beside, one_sided, ratio
 from spinbench.mathematics.chains import FEWEST_CHAINS
-from spinbench.mathematics.claims import BOUND, UNSEEN, Claim, error_bound
 from spinbench.mathematics.relaxation.cross_fits import CrossFit, Draws, Gaussian, halves_of
 from spinbench.mathematics.relaxation.density import FloatArray, Relaxation
 
@@ -50,7 +49,7 @@ MAX_DRAWS = 10_000
 MAX_WORK = 2e8
 # Each half allows `UNSEEN` / √2, so that the mean of both allows `UNSEEN` over all draws: states that one half has not
 # shown, the other may have.
-_UNSEEN_OF_HALF = UNSEEN / np.sqrt(2)
+_UNSEEN_OF_HALF = claims.UNSEEN / np.sqrt(2)
 # Number of draws of p(x|s = 0), which is Gaussian, so that draws are independent.
 FROM_ZERO = 4096
 
@@ -67,7 +66,7 @@ class LogZEstimates:
             "log_z_weight_ess", the number of draws, in effect, that both laws share.
     """
 
-    estimates: Mapping[str, Claim] = field(default_factory=dict)
+    estimates: Mapping[str, claims.Claim] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -137,7 +136,7 @@ def gaussian(relaxation: Relaxation, alpha: FloatArray, memory: float, *, in_sam
             level, _ = _log_mean_of_halves(
                 [half.series(plain.log_density(half.z) - half.log_target) for half in halves]
             )
-            plain_claim = Claim(-level, np.inf, np.inf).plus(relaxation.model.log_constant)
+            plain_claim = claims.Claim(-level, np.inf, np.inf).plus(relaxation.model.log_constant)
             return replace(found, estimates={**found.estimates, "mirrored_in_sample": plain_claim})
     return found
 
@@ -164,7 +163,7 @@ def _bridge(
     ]
     mean = _mean_ratio(directions, memory)
     level, error = _log_mean_of_halves([-ahead for ahead in forward])
-    mirrored = beside(Claim(-level, error, float(error_bound(error))), mean)
+    mirrored = beside(claims.Claim(-level, error, float(claims.error_bound(error))), mean)
     notes = {
         "log_z_draws": float(sum(ahead.size for ahead in forward)),
         "log_z_overlap": mean.overlap,
@@ -183,7 +182,7 @@ def _mean_ratio(directions: Sequence[Ratio], memory: float) -> Ratio:
     # two estimates may differ by two standard errors by chance
     apart, half = abs(values[0] - values[1]) / 2, float(np.hypot(*ses)) / 2
     se = max(half, apart - half)
-    bound = max(float(np.hypot(*bounds)) / 2, BOUND * se)
+    bound = max(float(np.hypot(*bounds)) / 2, claims.BOUND * se)
     return Ratio(sum(values) / 2, se, float(np.hypot(bound, memory / 2)), min(overlaps), sum(shared), all(supported))
 
 

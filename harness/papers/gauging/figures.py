@@ -23,9 +23,7 @@ from spinbench.papers.gauging.points import (
     average_points,
     method_of_label,
 )
-from spinbench.reporting import export, plotting
-from spinbench.reporting.leaderboard import format_with_error
-from spinbench.reporting.progress_display import new_table, short_path
+from spinbench.reporting import export, leaderboard, plotting, progress_display
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -111,7 +109,11 @@ def _write_report(records: Sequence[Record], folder: Path, quantity: Quantity) -
         if any(point.gap is not None for point in panel_points):
             parts.append(_build_table(panel_points, f"{panel}: {GAP}", [(p.gap, p.gap_se) for p in panel_points]))
     path = stem.with_name(f"{stem.name}.png")
-    return [*parts, *_describe_failures(figure_points), f"figure: {short_path(path)}, .svg and .csv beside it"]
+    return [
+        *parts,
+        *_describe_failures(figure_points),
+        f"figure: {progress_display.short_path(path)}, .svg and .csv beside it",
+    ]
 
 
 def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[float | None, float | None]]) -> Table:
@@ -119,10 +121,12 @@ def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[flo
     across = sorted({point.x for point in points})
     numbers = [f"{x:g}" for x in across]
     columns, width = (points[0].axis, *numbers), len(title)
-    table = new_table(title, columns, number_columns=numbers, title_style="bold", padding=(0, 1), min_width=width)
+    table = progress_display.new_table(
+        title, columns, number_columns=numbers, title_style="bold", padding=(0, 1), min_width=width
+    )
     place = {(point.method, point.x): value for point, value in zip(points, values, strict=True)}
     for method in dict.fromkeys(point.method for point in points):
-        table.add_row(method, *(format_with_error(*place.get((method, x), (None, None))) for x in across))
+        table.add_row(method, *(leaderboard.format_with_error(*place.get((method, x), (None, None))) for x in across))
     return table
 
 

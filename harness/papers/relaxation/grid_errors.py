@@ -13,9 +13,7 @@ from rich.table import Table
 
 from spinbench.measuring.record_types import Record
 from spinbench.papers.relaxation.grid_sets import MEASURES, Column, GraphSet, format_settings, group_by_graph_set
-from spinbench.reporting import export, plotting, settings_plots
-from spinbench.reporting.leaderboard import format_number
-from spinbench.reporting.progress_display import new_table, short_path
+from spinbench.reporting import export, leaderboard, plotting, progress_display, settings_plots
 
 TITLES = {"marginal": "MSE of node marginals", "log_z": "MSE of log Z (nats²)"}
 FILE = "mse"
@@ -38,14 +36,18 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
             parts.append(comparison)
         export.write_csv(_table_lines(graphs), stem.with_name(f"{stem.name}.csv"))
         draw_heat_maps(graphs, stem)
-        parts.append(f"heat maps: {short_path(stem.with_name(stem.name + '.png'))}, .svg and .csv beside it")
+        parts.append(
+            f"heat maps: {progress_display.short_path(stem.with_name(stem.name + '.png'))}, .svg and .csv beside it"
+        )
     return parts
 
 
 def build_summary_table(graphs: GraphSet) -> Table:
     """Mean, median and maximum over the graphs, one line a method."""
     columns = ("method", "graphs", *SUMMARY)
-    table = new_table(graphs.title, columns, number_columns=columns[1:], title_style="bold", padding=(0, 1))
+    table = progress_display.new_table(
+        graphs.title, columns, number_columns=columns[1:], title_style="bold", padding=(0, 1)
+    )
     for column in graphs.columns:
         values = {measure: sorted(_mse_by_graph(column, measure).values()) for measure in MEASURES}
         figures = [text for measure in MEASURES for text in _format_statistics(values[measure])]
@@ -58,7 +60,7 @@ def build_comparison_table(graphs: GraphSet) -> Table | None:
     if len(graphs.columns) < 2:
         return None
     measures = ("marginals", "log Z")
-    table = new_table(None, ("smaller MSE", *measures), number_columns=measures, padding=(0, 1))
+    table = progress_display.new_table(None, ("smaller MSE", *measures), number_columns=measures, padding=(0, 1))
     for first_column, second_column in combinations(graphs.columns, 2):
         counts = []
         for measure in MEASURES:
@@ -100,7 +102,11 @@ def _format_statistics(values: Sequence[float]) -> tuple[str, str, str]:
     if not values:
         return "–", "–", "–"
     middle = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
-    return format_number(math.fsum(values) / len(values)), format_number(middle), format_number(values[-1])
+    return (
+        leaderboard.format_number(math.fsum(values) / len(values)),
+        leaderboard.format_number(middle),
+        leaderboard.format_number(values[-1]),
+    )
 
 
 def draw_heat_maps(graphs: GraphSet, stem: Path) -> None:

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
-from spinbench.measuring import environment, records
-from spinbench.measuring.record_types import Record
+from spinbench.measuring import environment, record_types, records
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
 from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
@@ -46,7 +45,9 @@ def run_report(arguments: Namespace) -> int:
     return int(any(record.status == "failed" for record in sweep_records))
 
 
-def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output: Path, *, panels: bool) -> None:
+def _write_page(
+    sweep_records: Sequence[record_types.Record], folders: Sequence[Path], output: Path, *, panels: bool
+) -> None:
     names = {summary.report_name(folder) for folder in folders}
     summary.print_report(sweep_records, folders[0], names.pop() if len(names) == 1 else None)
     checkout = environment.history_root()
@@ -57,12 +58,12 @@ def _write_page(sweep_records: Sequence[Record], folders: Sequence[Path], output
     print(f"page: {short_path(report.page)}, with {len(report.files)} pictures and tables beside it")
 
 
-def _write_tables(sweep_records: Sequence[Record], output: Path) -> None:
+def _write_tables(sweep_records: Sequence[record_types.Record], output: Path) -> None:
     files = export.write_tables(export.report_tables(sweep_records, leaderboard.rows(sweep_records)), output)
     print(f"tables: {', '.join(map(short_path, files))}")
 
 
-def _print_model_tables(sweep_records: Sequence[Record], patterns: Sequence[str]) -> int:
+def _print_model_tables(sweep_records: Sequence[record_types.Record], patterns: Sequence[str]) -> int:
     """The tables of the models whose labels match any of the patterns."""
     matching_records = [
         record for record in sweep_records if any(fnmatchcase(record.axes.model, pattern) for pattern in patterns)
@@ -113,7 +114,7 @@ def run_rerun(arguments: Namespace) -> int:
     return repetition.exit_status
 
 
-def _read_record(name: str) -> Record:
+def _read_record(name: str) -> record_types.Record:
     """A record that lies here or in the checkout."""
     roots = filter(None, [Path.cwd(), environment.history_root()])
     return records.read_record(replay.find_record_file(name, roots))
@@ -121,7 +122,7 @@ def _read_record(name: str) -> Record:
 
 def _read_latest_records(
     folders: Sequence[Path], hint: str = "; name folders that `spinbench sweep` wrote"
-) -> list[Record]:
+) -> list[record_types.Record]:
     if not folders:
         raise SpinbenchError(f"no folder was given{hint}")
     return records.latest_per_cell(record for folder in folders for record in records.read_records(folder))

@@ -11,11 +11,9 @@ from itertools import product
 from rich.progress import track
 
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation import deadline
-from spinbench.foundation.folders import cache_folder
-from spinbench.inference import registry
+from spinbench.foundation import deadline, folders
+from spinbench.inference import registry, runner
 from spinbench.inference.bracketing.sources import load
-from spinbench.inference.runner import run as run_method
 from spinbench.models import FactorGraph, Model, generators
 from spinbench.reporting.progress_display import console, print_line
 
@@ -51,12 +49,13 @@ def run(arguments: Namespace) -> int:
         for method, kind, chains in track(cells, f"compile for {backend}", console=console(), transient=True):
             # Methods refuse models that they do not support.
             with suppress(SpinbenchError):
-                run_method(MODELS[kind](), method, backend, SAMPLES, chains=chains, precision=arguments.precision)
+                runner.run(MODELS[kind](), method, backend, SAMPLES, chains=chains, precision=arguments.precision)
         if backend == "numba" and not arguments.method:
             for kind in ("grid", "three states"):
                 load(MODELS[kind]())
     number = len({method for method, _, _ in cells})
     print_line(
-        f"{number} methods on {backend}: {compiled.cpu:.0f} s of the CPU; compiled code is kept in {cache_folder()}"
+        f"{number} methods on {backend}: {compiled.cpu:.0f} s of the CPU; "
+        f"compiled code is kept in {folders.cache_folder()}"
     )
     return 0

@@ -15,7 +15,6 @@ from asv.publishing import OutputPublisher
 
 from spinbench.errors import HistoryError
 from spinbench.history.changepoints import report
-from spinbench.history.changepoints.report import LocatedStep
 from spinbench.history.recorder import History
 from spinbench.reporting import page
 
@@ -35,7 +34,7 @@ _LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '
 class ChangeRow(NamedTuple):
     """A change. Attributes: commit: in words; points: of the picture, (x, y) and whether it is after the change."""
 
-    change: LocatedStep
+    change: report.LocatedStep
     machine: str
     commit: str
     points: tuple[tuple[float, float, bool], ...]
@@ -95,7 +94,7 @@ def _change_rows(root: Path) -> tuple[list[ChangeRow], list[str]]:
     return rows, sentences
 
 
-def _change_row(change: LocatedStep, machine: str) -> ChangeRow:
+def _change_row(change: report.LocatedStep, machine: str) -> ChangeRow:
     return ChangeRow(
         change, machine, report.format_commit(change.commit), tuple(_scale_series(change.step.values, change.step.at))
     )

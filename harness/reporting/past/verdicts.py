@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
+from spinbench.history import gate, recorder
 from spinbench.history.changepoints import report
-from spinbench.history.changepoints.report import StepReport
-from spinbench.history.gate import GateReport, compare_commits
-from spinbench.history.recorder import History
-from spinbench.history.regression_test import formatting
-from spinbench.history.regression_test.judge import Finding
+from spinbench.history.regression_test import formatting, judge
 from spinbench.reporting import plotting
 
 # Metrics that are drawn, with titles.
@@ -37,9 +34,9 @@ class CommitSeries:
         incomparable: sentences about pairs that have nothing in common.
     """
 
-    steps: tuple[GateReport, ...]
-    spans: tuple[GateReport, ...]
-    series_steps: StepReport
+    steps: tuple[gate.GateReport, ...]
+    spans: tuple[gate.GateReport, ...]
+    series_steps: report.StepReport
     incomparable: tuple[str, ...]
 
     @property
@@ -57,13 +54,13 @@ def judge_commits(root: Path, commits: Sequence[str]) -> CommitSeries:
         root: the checkout.
         commits: full hashes that have results, two or more.
     """
-    history = History.open(root)
+    history = recorder.History.open(root)
     incomparable: list[str] = []
 
-    def ask(pairs: Sequence[tuple[str, str]]) -> Iterator[GateReport]:
+    def ask(pairs: Sequence[tuple[str, str]]) -> Iterator[gate.GateReport]:
         for pair in pairs:
             try:
-                yield compare_commits(history, *pair)
+                yield gate.compare_commits(history, *pair)
             except HistoryError as error:
                 incomparable.append(str(error))
 
@@ -91,7 +88,7 @@ def describe_series(row: CommitSeries) -> list[str]:
     return [*output, *row.incomparable, *remarks, "all commits together:", *report.format_lines(row.series_steps)]
 
 
-def draw_ratios(first: str, spans: Sequence[GateReport], path: Path) -> None:
+def draw_ratios(first: str, spans: Sequence[gate.GateReport], path: Path) -> None:
     """Draw ratios to the first commit, with their 95 % intervals where the gate tested them.
 
     Args:
@@ -131,7 +128,7 @@ def draw_ratios(first: str, spans: Sequence[GateReport], path: Path) -> None:
         plotting.save_figure(figure, path)
 
 
-def _findings_by_solver(spans: Sequence[GateReport], metric: str) -> dict[str, list[Finding | None]]:
+def _findings_by_solver(spans: Sequence[gate.GateReport], metric: str) -> dict[str, list[judge.Finding | None]]:
     """Of each method on each backend, what was found at each commit."""
     findings_by_commit = [
         {
@@ -147,7 +144,7 @@ def _findings_by_solver(spans: Sequence[GateReport], metric: str) -> dict[str, l
     }
 
 
-def _interval_half_widths(finding: Finding | None) -> tuple[float, float]:
+def _interval_half_widths(finding: judge.Finding | None) -> tuple[float, float]:
     if finding is None or finding.ratio is None or finding.low is None or finding.high is None:
         return 0.0, 0.0
     return finding.ratio - finding.low, finding.high - finding.ratio

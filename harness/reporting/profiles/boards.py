@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.foundation.trees import flatten
-from spinbench.measuring import trust
-from spinbench.measuring.record_types import Record
-from spinbench.measuring.trust import Number
+from spinbench.measuring import record_types, trust
 from spinbench.reporting.variants import difference_labels
 
 FloatArray = npt.NDArray[np.float64]
@@ -75,7 +73,7 @@ def mean_ranks(ranks: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) 
 REFERENCE_METHOD = "exact"
 
 # {(solver, model): records}.
-Cells = Mapping[tuple[str, str], Sequence[Record]]
+Cells = Mapping[tuple[str, str], Sequence[record_types.Record]]
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Quantity:
     name: str
     short: str
     doubt: str
-    number: Number
+    number: trust.Number
     metric: str
     floor: float
 
@@ -179,14 +177,14 @@ def build_board(budgets: Sequence[Cells], classes: Mapping[str, str], quantity: 
     return Board(quantity, name, tuple(ordered), tuple(models), names, values[:, order], counts)
 
 
-def solver_names(records: Sequence[Record]) -> list[str]:
+def solver_names(records: Sequence[record_types.Record]) -> list[str]:
     """Of each record "METHOD.BACKEND", with the settings in which those of the same name differ beside budgets."""
     settings = [{"chains": record.config["chains"], **flatten(record.config["method"])} for record in records]
     short = [f"{record.axes.method}.{record.axes.backend}" for record in records]
     return [" ".join(filter(None, pair)) for pair in zip(short, difference_labels(short, settings), strict=True)]
 
 
-def cell_outcome(record: Record, quantity: Quantity) -> str:
+def cell_outcome(record: record_types.Record, quantity: Quantity) -> str:
     """One word for what came of a cell."""
     if record.status == "skipped":
         return "refused"
@@ -195,7 +193,7 @@ def cell_outcome(record: Record, quantity: Quantity) -> str:
     return "ok" if trust.is_trusted(record, quantity.doubt) else "doubted"
 
 
-def _median_error(group: Sequence[Record], quantity: Quantity) -> float:
+def _median_error(group: Sequence[record_types.Record], quantity: Quantity) -> float:
     if group:
         return statistics.median([quantity.number(record) for record in group])
     return math.inf

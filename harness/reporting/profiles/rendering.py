@@ -16,10 +16,9 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import plotting
+from spinbench.reporting import plotting, progress_display
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
 from spinbench.reporting.profiles.profile import Profile, profile
-from spinbench.reporting.progress_display import new_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +138,7 @@ def best_by_class(boards: Sequence[Board], limit: int = 2) -> tuple[list[str], l
 
 def _ranking_table(board: Board, limit: int | None) -> Table:
     heads, lines = board_table(board)
-    table = new_table(board_title(board), heads, number_columns=heads[1:], **TABLE_STYLE)
+    table = progress_display.new_table(board_title(board), heads, number_columns=heads[1:], **TABLE_STYLE)
     for line in lines[:limit]:
         table.add_row(*line)
     return table
@@ -148,7 +147,7 @@ def _ranking_table(board: Board, limit: int | None) -> Table:
 def _class_table(boards: Sequence[Board]) -> Table:
     heads, rows = best_by_class(boards, limit=1)
     heading = "best by class: first or tied, and on how many of its models"
-    table = new_table(heading, ["class", "models", *heads], number_columns=("models",), **TABLE_STYLE)
+    table = progress_display.new_table(heading, ["class", "models", *heads], number_columns=("models",), **TABLE_STYLE)
     for row in rows:
         table.add_row(*row)
     return table

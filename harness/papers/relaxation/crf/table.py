@@ -8,9 +8,7 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import variants
-from spinbench.reporting.leaderboard import format_number, format_with_error
-from spinbench.reporting.progress_display import new_table
+from spinbench.reporting import leaderboard, progress_display, variants
 
 NAME = "skip_chain"
 NOTE = (
@@ -42,7 +40,9 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     if not good:
         return [f"no table: there is no good record of model {NAME}"]
     columns = ("sampler", *HEADINGS)
-    table = new_table(table_title(good), columns, number_columns=HEADINGS, title_style="bold", padding=(0, 0))
+    table = progress_display.new_table(
+        table_title(good), columns, number_columns=HEADINGS, title_style="bold", padding=(0, 0)
+    )
     for label, group in variants.group_by_variant(good).items():
         marginal = variants.rms_over_models(group, variants.metric_value("marginal_rmse"))
         log_z = variants.rms_over_models(group, variants.method_log_z_error)
@@ -54,9 +54,9 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
             str(marginal.models if marginal else 0),
             format_average(marginal),
             format_average(log_z),
-            format_number(log_z.median if log_z else None),
+            leaderboard.format_number(log_z.median if log_z else None),
             *map(format_average, others),
-            format_number(variants.median_over_records(group, variants.metric_value("run_seconds"))),
+            leaderboard.format_number(variants.median_over_records(group, variants.metric_value("run_seconds"))),
         )
     return [table, NOTE]
 
@@ -73,5 +73,5 @@ def table_title(records: Sequence[Record]) -> str:
 def format_average(average: variants.RootMeanSquare | None) -> str:
     """A value with its standard error."""
     if average is None:
-        return format_number(None)
-    return format_with_error(average.value, average.error)
+        return leaderboard.format_number(None)
+    return leaderboard.format_with_error(average.value, average.error)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinbench.mathematics.graphs import message_layouts
-from spinbench.mathematics.graphs.lowering import lower
+from spinbench.mathematics.graphs import lowering, message_layouts
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Incidence, incidence
 from spinbench.methods.messages.arrays import MessagePassing, bethe, pair_log_z
 from spinbench.models import PairwiseModel
@@ -136,7 +135,7 @@ class MessageGraphs:
         edges = np.concatenate([part[0] + low for part, low in zip(parts, bounds[:-1], strict=True)])
         order = np.lexsort(edges.T[::-1])
         edges, kinds = edges[order], np.concatenate([part[1] for part in parts])[order]
-        layout = lower(PairwiseModel.from_edges(np.zeros(bounds[-1]), edges, np.ones(len(edges))))
+        layout = lowering.lower(PairwiseModel.from_edges(np.zeros(bounds[-1]), edges, np.ones(len(edges))))
         return cls(bounds, edges, kinds, layout, incidence(layout))
 
     def sum_product(
