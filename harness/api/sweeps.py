@@ -9,7 +9,6 @@ given the rest, by sparse couplings where they are few: these are the sweeps of 
 from __future__ import annotations
 
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
-from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import AnyRows, Rows, Windows, compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Block,
@@ -33,7 +32,6 @@ __all__ = [
     "Windows",
     "colouring",
     "compressed_rows",
-    "find_mode",
     "layout",
     "raster_levels",
     "scan_tables",

@@ -46,7 +46,6 @@ from spinbench.api import (
 )
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation.settings import check_choice, check_whole
-from spinbench.mathematics.graphs.modes import find_mode
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Sweep,
@@ -55,7 +54,7 @@ from spinbench.mathematics.graphs.sweep_layouts import (
     layout,
     scan_tables,
 )
-from spinbench.methods.gibbs import log_z, stones
+from spinbench.methods.gibbs import log_z, modes, stones
 from spinbench.methods.gibbs.estimate import gibbs_estimate
 from spinbench.methods.gibbs.graph_plan import GraphTables, plan_graph
 from spinbench.methods.gibbs.program import GibbsProgram, ProgramOptions
@@ -190,7 +189,7 @@ class Gibbs(Method[Tables | GraphTables]):
         mode = np.zeros(model.num_variables)
         log_weight = log_t_constant = 0.0
         if self.log_z != "none":
-            mode = find_mode(model, plan.order, sweep)
+            mode = modes.find_pair_mode(model, plan.order, sweep)
             log_weight = float(model.log_weight(by_variable(plan.order, mode)))
             if isinstance(sweep, Sweep):
                 tail = len(plan.labels) - len(sweep.last)

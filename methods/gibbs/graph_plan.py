@@ -8,20 +8,8 @@ import numpy as np
 
 from spinbench.api import Array, FactorGraph
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
-from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.table_layouts import FloatArray, TableSweep, marginal_rows, table_sweep
-from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.methods.gibbs.host_arrays import HostArrays
-
-# Annealing runs for s*, side by side: a single one may end in a poor local maximum, and arrays of eight columns cost
-# little more than one.
-N_SEARCHES = 8
-# Largest number of table look-ups of all annealing runs, so that planning of large models stays short; `MIN_SWEEPS`
-# sweeps are always made.
-MAX_LOOKUPS = 4e6
-MAX_SWEEPS, MIN_SWEEPS = 40, 6
-# Inverse temperature at the end of the annealing.
-MAX_BETA = 4.0
+from spinbench.methods.gibbs.modes import find_graph_mode
 
 
 class GraphTables(NamedTuple):
@@ -58,7 +46,7 @@ def plan_graph(model: FactorGraph, *, raster: bool, single_updates: bool, needs_
     low, high = conditional_ranges(tables)
     mode, mode_log_weight = np.zeros(model.num_variables, dtype=np.int32), 0.0
     if needs_mode:
-        mode = find_mode(model, sweep)
+        mode = find_graph_mode(model, sweep)
         mode_log_weight = float(model.log_weight(mode))
     return GraphTables(
         sweep=sweep,
@@ -72,33 +60,6 @@ def plan_graph(model: FactorGraph, *, raster: bool, single_updates: bool, needs_
         low=low,
         high=high,
     )
-
-
-def find_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> Array:
-    """(N,) int32, the best of several annealings that end in a local maximum of p(s) under changes of one variable.
-
-    Where there are zeros, they stay among the states of positive weight.
-    """
-    rng = np.random.default_rng(seed)
-    cards = np.array(model.cardinalities)[:, None]
-    if model.has_zeros:
-        x = feasible_starts(model, N_SEARCHES, seed).astype(np.int32)
-    else:
-        x = rng.integers(0, cards, size=(len(cards), N_SEARCHES)).astype(np.int32)
-    bath = TableBath(HostArrays())
-    lookups_per_sweep = N_SEARCHES * sum(section.bases.size * section.states.shape[1] for section in sweep.sections)
-    sweeps = int(np.clip(MAX_LOOKUPS / max(lookups_per_sweep, 1), MIN_SWEEPS, MAX_SWEEPS))
-    # Ends above β = 1, since a likelier s* is better. With zeros it also starts at β = 1: below, zeros are soft and a
-    # feasible start would be lost.
-    for beta in np.geomspace(1.0 if model.has_zeros else 0.3, MAX_BETA, sweeps):
-        x = bath.sweep(rng, sweep, x, np.full(N_SEARCHES, beta))
-    for _ in range(MAX_SWEEPS):
-        previous = x.copy()
-        # At β = 10^9 every draw takes the likeliest state (coordinate ascent).
-        x = bath.sweep(rng, sweep, x, np.full(N_SEARCHES, 1e9))
-        if (previous == x).all():
-            break
-    return x[:, int(model.log_weight(x.T).argmax())].copy()
 
 
 def conditional_ranges(tables: FactorTables) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""Colourings, raster levels, tables of neighbours, and the search for a mode."""
+"""Colourings, raster levels, and tables of neighbours."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import pytest
 
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.colouring import colouring, raster_levels
-from spinbench.mathematics.graphs.modes import find_mode
-from spinbench.mathematics.graphs.rows import compressed_rows, dense_rows, is_dense
-from spinbench.mathematics.graphs.sweep_layouts import Scan, by_variable, layout, scan_tables, sweep_tables
-from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.models import PairwiseModel, generators
+from spinbench.mathematics.graphs.rows import (
+    compressed_rows,
+    dense_rows,
+    is_dense,
+)
+from spinbench.mathematics.graphs.sweep_layouts import (
+    layout,
+    scan_tables,
+    sweep_tables,
+)
+from spinbench.models import PairwiseModel
 
 
 def grid_edges(rows, columns, torus=False):
@@ -176,35 +182,3 @@ def test_groups_are_refused():
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1)])
     with pytest.raises(UnsupportedError, match=r'takes = "categorical" gets variables of K states'):
         layout(model, "chromatic")
-
-
-@pytest.mark.parametrize("few", [True, False])
-def test_the_mode_is_found(few):
-    model = random_model(14, complete_edges(14), seed=4, scale=2.0)
-    plan, rows = planned(model, "chromatic")
-    tables = sweep_tables(model, plan, rows) if few else scan_tables(model, plan, rows)
-    assert isinstance(tables, Scan) != few
-    found = np.empty(14)
-    found[plan.order] = find_mode(model, plan.order, tables)
-    states = (np.arange(2**14)[:, None] >> np.arange(14)) & 1
-    assert model.log_weight(found) == pytest.approx(model.log_weight(states).max())
-    assert np.array_equal(find_mode(model, plan.order, tables), found[plan.order])
-
-
-def test_the_mode_is_a_local_maximum_of_a_large_model():
-    model = random_model(90000, grid_edges(300, 300), scale=2.0)
-    plan, rows = planned(model, "chromatic")
-    s = np.empty(90000)
-    s[plan.order] = find_mode(model, plan.order, sweep_tables(model, plan, rows))
-    fields = model.biases + model.csr() @ s
-    assert (fields[s == 1] > 0).all()
-    assert (fields[s == 0] <= 0).all()
-
-
-@pytest.mark.parametrize("scan", ["chromatic", "raster", "random"])
-@pytest.mark.parametrize("model", [generators.grid(4, 5, seed=0), generators.sherrington_kirkpatrick(9, seed=1)])
-def test_no_single_change_raises_the_weight(model, scan):
-    tables = Gibbs(scan=scan).plan(model)
-    state = by_variable(tables.order, tables.mode)
-    others = np.abs(state - np.eye(len(state)))
-    assert (model.log_weight(others) <= model.log_weight(state)).all()
