@@ -9,9 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, State
+from spinbench.api import Engine, Estimate, State, Trace
 from spinbench.api.burn_in import Arrival
-from spinbench.api.trace import Trace
 from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.batch_timings import MAX_BYTES, MAX_SHARED_BYTES, MAX_VARIABLES, Checkpoint, Laps
 from spinbench.inference.budget import Budget

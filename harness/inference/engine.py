@@ -18,8 +18,7 @@ from spinbench.foundation import deadline
 from spinbench.foundation.trees import Tree, map_arrays
 
 if TYPE_CHECKING:
-    from spinbench.api.host_arrays import States
-    from spinbench.api.types import Index
+    from spinbench.api import Index, States
 
 # Folded into a step's key for the random numbers of a look, which must differ from the step's own; programs fold in
 # small numbers.

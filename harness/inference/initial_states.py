@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinbench.api import Engine, Method, State
-from spinbench.api.trace import Trace
+from spinbench.api import Engine, Method, State, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.inference.preflight import WarmUp
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts

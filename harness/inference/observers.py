@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Kernel, State
+from spinbench.api import Engine, Estimate, Kernel, State, Trace
 from spinbench.api.burn_in import Climb
-from spinbench.api.trace import Trace
 from spinbench.inference.budget import Budget
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 

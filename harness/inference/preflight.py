@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Engine, Method, State, Tables, Tier
-from spinbench.api.trace import Trace
+from spinbench.api import Engine, Method, State, Tables, Tier, Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget

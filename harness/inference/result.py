@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Hashable, Mapping
 
-    from spinbench.api import LogZKind, Precision, Tier, host_arrays
-    from spinbench.api.bounds import Bound
+    from spinbench.api import Bound, LogZKind, Precision, Tier, host_arrays
     from spinbench.inference.batch_timings import Checkpoint, Laps, Seconds
     from spinbench.models import Model
 

@@ -38,8 +38,7 @@ from spinbench.models.forney.build import network_from_model
 from spinbench.models.forney.model import MAX_DEGREE, FloatArray, ForneyModel
 
 if TYPE_CHECKING:
-    from spinbench.api import Array
-    from spinbench.api.types import Namespace
+    from spinbench.api import Array, Namespace
 
 
 def matrices(near: Array, other: Array, xp: Namespace = np) -> Array:

@@ -8,8 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import LogZKind, Method, Precision
-from spinbench.api.trace import Trace
+from spinbench.api import LogZKind, Method, Precision, Trace
 from spinbench.foundation.trees import OnHost
 from spinbench.models import PairwiseModel
 from spinbench.testing import limits

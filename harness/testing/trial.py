@@ -11,8 +11,7 @@ from unittest import mock
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Method, State
-from spinbench.api.trace import Trace
+from spinbench.api import Engine, Estimate, Method, State, Trace
 from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks import validity

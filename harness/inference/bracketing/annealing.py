@@ -20,8 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from spinbench.api import State
-from spinbench.api.bounds import Bound
+from spinbench.api import Bound, State
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline

@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from spinbench.api import State
+from spinbench.api import State, Trace
 from spinbench.api.bounds import CERTAIN, stated
-from spinbench.api.trace import Trace
 from spinbench.foundation import deadline
 from spinbench.inference.binding import Planned, plan_simplified
 from spinbench.inference.bracketing.interval import Finding

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Estimate
-from spinbench.api.bounds import Bound
+from spinbench.api import Bound, Estimate
 from spinbench.inference.initial_states import random_start
 from spinbench.mathematics import coordinate_ascent, rounding
 from spinbench.models import Model, PairwiseModel

@@ -26,8 +26,7 @@ from spinbench.methods.tempering.replicas import GraphReplicas, GraphTables
 from spinbench.models import Model
 
 if TYPE_CHECKING:
-    from spinbench.api import Array
-    from spinbench.api.types import Index
+    from spinbench.api import Array, Index
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

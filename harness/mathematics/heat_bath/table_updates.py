@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spinbench.mathematics.graphs.table_layouts import Entries, Section, TableSweep
 
 if TYPE_CHECKING:
-    from spinbench.api import Array, Backend, Key
-    from spinbench.api.types import Index
+    from spinbench.api import Array, Backend, Index, Key
 
 
 class LevelWeights(NamedTuple):

@@ -18,9 +18,8 @@ from spinbench.mathematics.graphs.sweep_layouts import Scan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spinbench.api import Array, Backend
+    from spinbench.api import Array, Backend, Index
     from spinbench.api.backend import Carry
-    from spinbench.api.types import Index
 
 # Variables of a tile: wide tiles take fewer calls and more repetitions until they converge.
 WIDTH = {"cpu": 32, "gpu": 256}

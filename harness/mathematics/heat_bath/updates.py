@@ -9,8 +9,7 @@ from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
 from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
 
 if TYPE_CHECKING:
-    from spinbench.api import Array, Backend, Key
-    from spinbench.api.types import Index
+    from spinbench.api import Array, Backend, Index, Key
 
 # Up to this many neighbours are added one by one: gathering all of them would multiply the memory of the states by
 # their number.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spinbench.api import Array
-from spinbench.api.types import Namespace
+from spinbench.api import Array, Namespace
 
 # Version of the standard: https://data-apis.org/array-api/2024.12/
 VERSION = "2024.12"
