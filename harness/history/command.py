@@ -86,14 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_gate(arguments: argparse.Namespace) -> int:
-    from spinbench.history import gate_files
-    from spinbench.history.gate import gate
+    from spinbench.history import gate
     from spinbench.history.regression_test.formatting import format_verdict
 
-    gate_files.check_files(arguments.output)
-    report = gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
+    gate.check_files(arguments.output)
+    report = gate.gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
     for path in arguments.output:
-        gate_files.write_report(report, path)
+        gate.write_report(report, path)
     verdict = report.judgement.verdict
     if arguments.annotate and verdict != "PASS":
         kind = {"FAIL": "error", "UNDECIDED": "warning"}[verdict]

@@ -13,7 +13,7 @@ from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
-from spinbench.measuring import compilation, environment, process_state, records, result_metrics
+from spinbench.measuring import environment, process_state, records, result_metrics
 from spinbench.measuring.answer import Answer, failure_answer
 from spinbench.measuring.stages import Load, Memory, Stages
 from spinbench.metrics import MIXING
@@ -65,7 +65,7 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
         _import_method_and_backend(cell)
     with stages("model"):
         model = specs.build(cell["model"])
-    with compilation.detect_compilation(cell["backend"]["name"], warm=warm) as compilation_info:
+    with process_state.detect_compilation(cell["backend"]["name"], warm=warm) as compilation_info:
         result, load, memory = _run_method(model, cell, stages)
     with stages("reference"):
         reference, reference_entry = _compute_reference(model, pairs=result.pairs is not None)
@@ -78,7 +78,9 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
     if (seconds := cell.get(MIXING)) is not None:
         with stages("mixing"):
             metric_entries |= _mixing_entry(model, cell, seconds)
-    if compilation_info["kind"] != "none" and not (compilation_info["kind"] == "fresh" and compilation.has_own_cache()):
+    if compilation_info["kind"] != "none" and not (
+        compilation_info["kind"] == "fresh" and process_state.has_own_cache()
+    ):
         # Its kernels were compiled before, or another process may have compiled them.
         del metric_entries["compile_seconds"]
     return {

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, ensure_folder
-from spinbench.measuring import compilation, environment
+from spinbench.measuring import environment, process_state
 from spinbench.measuring.answer import Answer, failure_answer
 
 if TYPE_CHECKING:
@@ -261,12 +261,12 @@ def worker_environment(device: str, cache: Path | None = None) -> dict[str, str]
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
     folders = numba_folder(), cache_folder() / "compiled" / "jax"
-    for name, folder in zip(compilation.CACHE_VARIABLES, folders, strict=True):
+    for name, folder in zip(process_state.CACHE_VARIABLES, folders, strict=True):
         variables.setdefault(name, str(ensure_folder(folder)))
-    variables.pop(compilation.OWN_CACHE_VARIABLE, None)
+    variables.pop(process_state.OWN_CACHE_VARIABLE, None)
     if cache is not None:
-        variables |= {name: str(cache / name) for name in compilation.CACHE_VARIABLES}
-        variables[compilation.OWN_CACHE_VARIABLE] = "1"
+        variables |= {name: str(cache / name) for name in process_state.CACHE_VARIABLES}
+        variables[process_state.OWN_CACHE_VARIABLE] = "1"
     variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     # Several warm workers may share a GPU, so that none may reserve all of its memory.
     variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

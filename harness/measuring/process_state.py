@@ -1,14 +1,17 @@
-"""What a process that measures may do, and whether it has its core to itself."""
+"""What a process that measures may do, and whether it has its core to itself, and whether it compiled."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spinbench.foundation.remarks import format_count
+from spinbench.inference import registry
 from spinbench.measuring import environment
 
 if TYPE_CHECKING:
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 
 # Share of waiting in a run's wall time above which a process does not have its core to itself.
 WAITING_SHARE = 0.05
+# Environment variables with the folders in which compiled code is kept from one process to the next.
+CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
+# Environment variable of a worker whose folders of compiled code no other process writes into.
+OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
 
 
 def oversubscription_message(load: Load) -> str | None:
@@ -67,3 +74,34 @@ def _resource_limits() -> dict[str, tuple[int, int]]:
         return {}
     names = (name for name in dir(resource) if name.startswith("RLIMIT_"))
     return {name: resource.getrlimit(getattr(resource, name)) for name in names}
+
+
+def has_own_cache() -> bool:
+    """Whether this process alone writes into its folders of compiled code, so that new files there are its own."""
+    return OWN_CACHE_VARIABLE in os.environ
+
+
+@contextlib.contextmanager
+def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
+    """Finds out whether the compile seconds of the cell inside are those of a compilation.
+
+    "kind" becomes "fresh" (something was compiled), "cached" (read from the disk), "warm" (the process had it
+    already) or "none" (a backend that does not compile).
+    """
+    compilation = {"kind": "none"}
+    n_files_before = _count_cached_files()
+    yield compilation
+    if "compiled" not in registry.backend_class(backend).provides:
+        # New files are another process's.
+        return
+    compilation["kind"] = "fresh"
+    if _count_cached_files() == n_files_before:
+        if warm:
+            compilation["kind"] = "warm"
+        elif n_files_before:
+            compilation["kind"] = "cached"
+
+
+def _count_cached_files() -> int:
+    folders = (Path(os.environ[name]) for name in CACHE_VARIABLES if name in os.environ)
+    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))

@@ -13,8 +13,7 @@ from spinbench.foundation.trees import flatten
 from spinbench.inference.checks.evidence import LEVELS
 from spinbench.measuring import record_parts, trust
 from spinbench.measuring.record_types import Record
-from spinbench.reporting import brackets, ranks
-from spinbench.reporting.variants import difference_labels, ess_rate, flat_settings, median_of_available
+from spinbench.reporting import brackets, variants
 
 # R-hat above which chains have not converged (Gelman and others, "Bayesian Data Analysis", give 1.1, Vehtari et al.
 # 2021 1.01).
@@ -81,7 +80,7 @@ class Row:
     marginals_level: str = ""
     log_z_level: str = ""
     peak_mib: float | None = None
-    metric_means: Mapping[str, ranks.ReplicateMean] = field(default_factory=dict, compare=False)
+    metric_means: Mapping[str, variants.ReplicateMean] = field(default_factory=dict, compare=False)
 
     @property
     def solver(self) -> str:
@@ -116,13 +115,15 @@ def rows(records: Iterable[Record]) -> list[Row]:
             files = json.dumps(record.files or {}, sort_keys=True)
             groups[axes.model, axes.method, axes.backend, record.protocol, files].append(record)
             models[axes.model].append(record)
-    settings = [flat_settings(group[0], "seed") | flatten({"files": group[0].files or {}}) for group in groups.values()]
-    variants = difference_labels([key[:3] for key in groups], settings)
+    settings = [
+        variants.flat_settings(group[0], "seed") | flatten({"files": group[0].files or {}}) for group in groups.values()
+    ]
+    labels = variants.difference_labels([key[:3] for key in groups], settings)
     brackets_by_model = {model: brackets.log_z_bracket(group) for model, group in models.items()}
     headings = _unique_headings(all_records)
     board_rows = [
         _summarise_seeds(group, variant, brackets_by_model[group[0].axes.model], headings)
-        for group, variant in zip(groups.values(), variants, strict=True)
+        for group, variant in zip(groups.values(), labels, strict=True)
     ]
     board_rows.sort(
         key=lambda row: (row.model, row.doubted, row.rmse is None, row.rmse or 0.0, row.method, row.backend)
@@ -142,7 +143,7 @@ def _assign_ranks(board: Sequence[Row]) -> list[Row]:
     """A model's rows, those that are vouched for with their ranks, in their order."""
     errors = [(row.rmse, row.rmse_margin) for row in board if row.rmse is not None and not row.doubted]
     # Ranks of the first rows, which have no warnings.
-    rank_of = ranks.rank_values(errors)
+    rank_of = variants.rank_values(errors)
     count = Counter(rank_of)
     ordered_rows = [replace(row, rank=rank, shared=count[rank] > 1) for row, rank in zip(board, rank_of, strict=False)]
     return [*sorted(ordered_rows, key=lambda row: row.rank or 0), *board[len(rank_of) :]]
@@ -208,15 +209,15 @@ def _summarise_seeds(
     compiled = [result.timing.compile for result in results if result.compilation == "fresh"]
     if not any(compiled):
         compiled = [result.timing.compile for result in results]
-    path: ranks.ErrorPath = ()
+    path: variants.ErrorPath = ()
     if successes:
         path = [
             (result.samples, result.marginal_rmse)
             for result in successes[0].checkpoints
             if result.marginal_rmse is not None
         ]
-    rmse = ranks.pool_rmse([record.metric("marginal_rmse") for record in successes], path)
-    seconds_per_ess = median_of_available(record.metric("seconds_per_ess").value for record in successes)
+    rmse = variants.pool_rmse([record.metric("marginal_rmse") for record in successes], path)
+    seconds_per_ess = variants.median_of_available(record.metric("seconds_per_ess").value for record in successes)
     peaks = [result.memory.peak_bytes for result in results if result.memory is not None]
     # a seed that missed the target, failed, or came near it by chance counts as slower than all others
     seconds_to_target = statistics.median(map(trust.seconds_to_error_or_inf, group))
@@ -229,19 +230,19 @@ def _summarise_seeds(
         rmse=rmse.value,
         rmse_se=rmse.standard_error,
         rmse_margin=rmse.half_width,
-        log_z_error=median_of_available(record.metric("log_z_error").value for record in successes),
-        ess_per_second=ess_rate(seconds_per_ess),
-        compile_seconds=median_of_available(compiled),
-        run_seconds=median_of_available(result.timing.run for result in results),
+        log_z_error=variants.median_of_available(record.metric("log_z_error").value for record in successes),
+        ess_per_second=variants.ess_rate(seconds_per_ess),
+        compile_seconds=variants.median_of_available(compiled),
+        run_seconds=variants.median_of_available(result.timing.run for result in results),
         tier=next(map(_tier_label, successes), ""),
         status=_status_text(group, successes, bracket),
         time_to_error=seconds_to_target if math.isfinite(seconds_to_target) else None,
         records=tuple(group),
-        log_z=median_of_available(result.log_z for result in results),
+        log_z=variants.median_of_available(result.log_z for result in results),
         doubted=any(result.status != "ok" for result in results),
         marginals_level=_weakest_level(results, "marginals"),
         log_z_level=_weakest_level(results, "log_z"),
-        peak_mib=median_of_available(peak / 2**20 for peak in peaks if peak is not None),
+        peak_mib=variants.median_of_available(peak / 2**20 for peak in peaks if peak is not None),
         metric_means=_average_metrics(successes, headings),
     )
 
@@ -260,13 +261,13 @@ def metric_titles(board: Iterable[Row]) -> list[str]:
 
 def _average_metrics(
     successes: Sequence[Record], headings: Mapping[tuple[str, str], str]
-) -> dict[str, ranks.ReplicateMean]:
+) -> dict[str, variants.ReplicateMean]:
     metrics_by_heading: dict[str, list[record_parts.Metric]] = defaultdict(list)
     for record in successes:
         for name, metric in record.metrics.items():
             if metric.title is not None:
                 metrics_by_heading[headings[name, _metric_heading(metric)]].append(metric)
-    return {heading: ranks.pool_mean(metrics) for heading, metrics in metrics_by_heading.items()}
+    return {heading: variants.pool_mean(metrics) for heading, metrics in metrics_by_heading.items()}
 
 
 def _unique_headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:

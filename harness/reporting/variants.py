@@ -1,4 +1,4 @@
-"""Which settings tell records apart, and records of many models to one line for each variant of a method."""
+"""Which settings tell records apart, one line for each variant of a method, and how well its errors are known."""
 
 from __future__ import annotations
 
@@ -8,12 +8,27 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spinbench.foundation.trees import flatten
+from spinbench.measuring.record_parts import Metric
 from spinbench.measuring.record_types import Record
 
 # Reads a number from a record; None if it has none.
 RecordValue = Callable[[Record], float | None]
+CONFIDENCE = 0.95
+# Quantile of the normal law for two-sided intervals of that confidence.
+NORMAL_QUANTILE = 1.96
+# Errors that are less are equal.
+SMALLEST_ERROR = 1e-9
+# Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters.
+MAX_SAMPLE_RATIO = 64
+# Such checkpoints.
+MIN_CHECKPOINTS = 4
+# Half-width, as a share of the error, of a single run that has fewer.
+DEFAULT_RELATIVE_HALF_WIDTH = 0.7
+# (samples, error) of the checkpoints of a run.
+ErrorPath = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -147,3 +162,99 @@ def ess_rate(seconds_per_ess: float | None) -> float | None:
     if not seconds_per_ess:
         return None
     return 1 / seconds_per_ess
+
+
+class ReplicateMean(NamedTuple):
+    """An RMSE over replicates.
+
+    Attributes:
+        value: root of the mean square; None where there is none.
+        standard_error: None where it is not known.
+        half_width: of the 95 % interval; 0 where nothing is known, as of methods that draw nothing.
+    """
+
+    value: float | None
+    standard_error: float | None
+    half_width: float
+
+
+def pool_rmse(metrics: Sequence[Metric], path: ErrorPath = ()) -> ReplicateMean:
+    """The RMSE of replicates; of a single one that has a standard error, its path tells what replicates would.
+
+    Each replicate's own standard error takes the errors of variables to be independent, and knows nothing of how many
+    samples another run would have drawn in its seconds. Where replicates scatter more than that, their scatter counts:
+    Q = ΣR² / n has the standard error s(R²) / √n, and √Q that over 2√Q.
+
+    Errors of variables that move together scatter far more than independent ones, and a single run shows it along its
+    path: R √n of n samples scatters about a constant from checkpoint to checkpoint as it does from run to run.
+    """
+    values = [metric.value for metric in metrics if metric.value is not None]
+    if not values:
+        return ReplicateMean(None, None, 0.0)
+    count, value = len(values), math.sqrt(sum(value**2 for value in values) / len(values))
+    if value == 0:
+        return ReplicateMean(value, None, 0.0)
+    errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
+    propagated_error = spread = quantile = 0.0
+    if len(errors) == count:
+        propagated_error = math.sqrt(
+            sum((replicate_value * error) ** 2 for replicate_value, error in zip(values, errors, strict=True))
+        ) / (count * value)
+    if count > 1:
+        spread = statistics.stdev(replicate_value**2 for replicate_value in values) / (2 * value * math.sqrt(count))
+        quantile = _student_quantile(count - 1)
+    elif propagated_error and path:
+        spread, quantile = _scatter_along_path(path, value)
+    return ReplicateMean(
+        value, max(propagated_error, spread) or None, max(NORMAL_QUANTILE * propagated_error, quantile * spread)
+    )
+
+
+def _scatter_along_path(path: ErrorPath, value: float) -> tuple[float, float]:
+    """Standard error of a single run's error, and the quantile for its interval."""
+    last = max((samples for samples, _ in path), default=0.0)
+    # Errors fall with √n.
+    logs = [
+        math.log(error) + math.log(n) / 2 for n, error in path if error > 0 and n > 0 and n * MAX_SAMPLE_RATIO >= last
+    ]
+    if len(logs) < MIN_CHECKPOINTS:
+        return DEFAULT_RELATIVE_HALF_WIDTH * value / NORMAL_QUANTILE, NORMAL_QUANTILE
+    return statistics.stdev(logs) * value, _student_quantile(len(logs) - 1)
+
+
+def _student_quantile(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+
+
+def pool_mean(metrics: Sequence[Metric]) -> ReplicateMean:
+    """The mean of replicates, with the standard error of the single ones or of their scatter, whichever is larger."""
+    values = [float(metric.value) for metric in metrics if metric.value is not None]
+    errors = [metric.standard_error for metric in metrics if metric.standard_error is not None]
+    propagated_error = 0.0
+    if len(errors) == len(values):
+        propagated_error = math.sqrt(sum(error**2 for error in errors)) / len(values)
+    spread = 0.0
+    if len(values) > 1:
+        spread = statistics.stdev(values) / math.sqrt(len(values))
+    return ReplicateMean(
+        statistics.fmean(values), max(propagated_error, spread) or None, NORMAL_QUANTILE * max(propagated_error, spread)
+    )
+
+
+def rank_values(values: Sequence[tuple[float, float]]) -> list[int]:
+    """Of (error, half-width) in ascending order: one more than the number of those that are less beyond noise.
+
+    Errors are compared by their ratio: the half-width of a difference of logarithms is the root of the sum of both
+    squares (Zou and Donner, "Construction of confidence intervals about effect measures", Stat. Med. 27, 2008). An
+    error of which little is known has a low rank.
+    """
+    # by differences, noise that grows with the error hides the distance to an error that is far smaller
+    scaled = [
+        (math.log(max(error, SMALLEST_ERROR)), half_width / max(error, SMALLEST_ERROR)) for error, half_width in values
+    ]
+    return [
+        1 + sum(log - other > math.hypot(half_width, other_half_width) for other, other_half_width in scaled[:i])
+        for i, (log, half_width) in enumerate(scaled)
+    ]

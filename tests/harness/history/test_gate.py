@@ -16,10 +16,10 @@ from gate_runs import CELLS, Factor, group, nothing, slower, wronger
 
 from spinbench import cli
 from spinbench.errors import HistoryError, SpinbenchError
-from spinbench.history import axes, gate_files
+from spinbench.history import axes
 from spinbench.history.axes import Cell
 from spinbench.history.calibration import calibrate
-from spinbench.history.gate import GateReport, gate
+from spinbench.history.gate import GateReport, gate, write_report
 from spinbench.history.recorder import record
 from spinbench.reporting import comparison
 
@@ -326,7 +326,7 @@ def test_files_of_a_failed_cell(project: Any, rng: np.random.Generator, two: Two
     sitting(project, rng, base)
     sitting(project, rng, head, cells=CELLS[:1], **{**BROKEN, "error": "killed <&\x1b[31m>"})
     for name in ("gate.md", "gate.xml"):
-        gate_files.write_report(gate(project.root), tmp_path / name)
+        write_report(gate(project.root), tmp_path / name)
     (failure,) = ElementTree.parse(tmp_path / "gate.xml").getroot().iter("failure")
     assert failure.get("message", "").startswith("killed <&")
     assert (

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.measuring import compilation, isolation, provenance, records
-from spinbench.measuring.compilation import CACHE_VARIABLES
+from spinbench.mathematics import statistics
+from spinbench.measuring import isolation, process_state, provenance, records
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import WorkerPool
 from spinbench.measuring.measure import extract_cell, measure_cell
+from spinbench.measuring.process_state import CACHE_VARIABLES
 from spinbench.metrics import registry
 
 GIT = {"commit": "0" * 40, "dirty": False, "diff": None}
@@ -261,7 +262,7 @@ def test_files_of_another_process_look_fresh_to_what_compiles(
 ) -> None:
     """As far as files tell; what compiles nothing is not fresh because others compile."""
     monkeypatch.setenv(CACHE_VARIABLES[0], str(tmp_path))
-    with compilation.detect_compilation(backend, warm=backend == "jax") as found:
+    with process_state.detect_compilation(backend, warm=backend == "jax") as found:
         (tmp_path / "of another process").touch()
     assert found["kind"] == kind
 

@@ -10,8 +10,8 @@ import pytest
 
 import spinbench
 from spinbench.inference.budget import Budget
-from spinbench.inference.checks import components
-from spinbench.inference.checks.components import separate_components
+from spinbench.inference.checks import disconnected_support
+from spinbench.inference.checks.disconnected_support import separate_components
 from spinbench.inference.checks.missed_modes import is_long
 from spinbench.inference.checks.probes import Content
 from spinbench.models import FactorGraph
@@ -41,10 +41,10 @@ def test_all_components_of_few_states_are_known() -> None:
 
 
 def test_components_of_many_states_are_followed_to_their_ends() -> None:
-    found = components._search_components(two_codes(3, 30), 0)
+    found = disconnected_support._search_components(two_codes(3, 30), 0)
     assert sorted(tuple(each.law[:3].tolist()) for each in found) == [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
     connected = FactorGraph.from_log_tables((2,) * 12, [((v, v + 1), [[0.0, 0.0], [0.0, -np.inf]]) for v in range(11)])
-    assert components._search_components(connected, 0) == ()
+    assert disconnected_support._search_components(connected, 0) == ()
 
 
 @pytest.mark.parametrize("method", ["gibbs", "metropolis", "zanella"])
