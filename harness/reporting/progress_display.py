@@ -60,16 +60,18 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
 def new_table(
     title: str | None,
     columns: Iterable[str],
+    rows: Iterable[Iterable[str | Text]] = (),
     *,
     number_columns: Collection[str] = (),
     unfolded_columns: Collection[str] = (),
     **options: Any,
 ) -> Table:
-    """A table without rows.
+    """A table.
 
     Args:
         title: above it, on the left.
         columns: their headings.
+        rows: their cells; more can be added.
         number_columns: columns on the right, which are never folded.
         unfolded_columns: others that are not folded.
         options: further arguments of `rich.table.Table`.
@@ -78,6 +80,8 @@ def new_table(
     for name in columns:
         no_wrap = name in number_columns or name in unfolded_columns
         table.add_column(name, justify="right" if name in number_columns else "left", no_wrap=no_wrap, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -183,13 +183,12 @@ def compare_replay(original: Record, repeated: Record) -> Replay:
 
 def figures_table(replay: Replay) -> Table:
     """The figures then and now."""
-    output = progress_display.new_table("figures", ("figure", "record", "now", ""), **STYLE)
-    for name, (original, repeated) in replay.figures.items():
-        equality = Text("equal", style="green")
-        if original != repeated:
-            equality = Text("differs", style="yellow")
-        output.add_row(Text(name), Text(_format_value(original)), Text(_format_value(repeated)), equality)
-    return output
+    equality = {True: Text("equal", style="green"), False: Text("differs", style="yellow")}
+    rows = [
+        (Text(name), *map(Text, map(_format_value, pair)), equality[pair[0] == pair[1]])
+        for name, pair in replay.figures.items()
+    ]
+    return progress_display.new_table("figures", ("figure", "record", "now", ""), rows, **STYLE)
 
 
 def _deterministic_figures(record: Record, metric_names: Iterable[str]) -> dict[str, Any]:
@@ -236,10 +235,8 @@ def _outcome_phrase(record: Record) -> str:
 
 
 def _name_value_table(title: str, content: Mapping[str, Any]) -> Table:
-    output = progress_display.new_table(title, ("name", "value"), **STYLE)
-    for name, value in content.items():
-        output.add_row(Text(name, style="dim"), Text(_format_value(value)))
-    return output
+    rows = [(Text(name, style="dim"), Text(_format_value(value))) for name, value in content.items()]
+    return progress_display.new_table(title, ("name", "value"), rows, **STYLE)
 
 
 def _metrics_table(metrics: Mapping[str, record_parts.Metric]) -> Table:
@@ -255,13 +252,13 @@ def _metrics_table(metrics: Mapping[str, record_parts.Metric]) -> Table:
 
 
 def _trajectory_table(points: Iterable[record_parts.Checkpoint]) -> Table:
-    output = progress_display.new_table(
-        "accuracy over time", ("seconds", "samples", "marginal RMSE", "log Z", "|log Z error|"), **STYLE
-    )
-    for point in points:
-        numbers = (point.marginal_rmse, point.log_z, point.log_z_error)
-        output.add_row(f"{point.seconds:.3g}", str(point.samples), *map(leaderboard.format_number, numbers))
-    return output
+    columns = ("seconds", "samples", "marginal RMSE", "log Z", "|log Z error|")
+    number = leaderboard.format_number
+    rows = [
+        (f"{p.seconds:.3g}", str(p.samples), number(p.marginal_rmse), number(p.log_z), number(p.log_z_error))
+        for p in points
+    ]
+    return progress_display.new_table("accuracy over time", columns, rows, **STYLE)
 
 
 def _format_value(value: object) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -88,13 +89,11 @@ def table(cell_records: Sequence[record_types.Record], once: Mapping[str, float]
         ("s a cell", "s in all", "share"),
     )
     columns = ("stage", "of", *numbers)
-    result = new_table(
-        title, columns, number_columns=numbers, unfolded_columns=("stage",), title_style="bold", padding=(0, 0)
-    )
-    rows = [(name, stages.STAGES[name], seconds) for name, seconds in totals(cell_records).items()]
-    rows += [(name, SWEEP[name], once.get(name, 0.0)) for name in SWEEP]
-    for name, description, seconds in rows:
-        result.add_row(
-            name, description, f"{seconds / max(cells, 1):.4f}", f"{seconds:.2f}", f"{seconds / max(wall, 1e-9):.1%}"
-        )
-    return result
+    every = [(name, stages.STAGES[name], seconds) for name, seconds in totals(cell_records).items()]
+    every += [(name, SWEEP[name], once.get(name, 0.0)) for name in SWEEP]
+    rows = [
+        (name, description, f"{seconds / max(cells, 1):.4f}", f"{seconds:.2f}", f"{seconds / max(wall, 1e-9):.1%}")
+        for name, description, seconds in every
+    ]
+    style: dict[str, Any] = {"title_style": "bold", "padding": (0, 0)}
+    return new_table(title, columns, rows, number_columns=numbers, unfolded_columns=("stage",), **style)

@@ -121,13 +121,14 @@ def _build_table(points: Sequence[Point], title: str, values: Sequence[tuple[flo
     across = sorted({point.x for point in points})
     numbers = [f"{x:g}" for x in across]
     columns, width = (points[0].axis, *numbers), len(title)
-    table = progress_display.new_table(
-        title, columns, number_columns=numbers, title_style="bold", padding=(0, 1), min_width=width
-    )
     place = {(point.method, point.x): value for point, value in zip(points, values, strict=True)}
-    for method in dict.fromkeys(point.method for point in points):
-        table.add_row(method, *(leaderboard.format_with_error(*place.get((method, x), (None, None))) for x in across))
-    return table
+    rows = [
+        (method, *(leaderboard.format_with_error(*place.get((method, x), (None, None))) for x in across))
+        for method in dict.fromkeys(point.method for point in points)
+    ]
+    return progress_display.new_table(
+        title, columns, rows, number_columns=numbers, title_style="bold", padding=(0, 1), min_width=width
+    )
 
 
 def _describe_averages(points: Sequence[Point]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from rich.text import Text
-
 from spinbench.auditing.audit import Audit, audit
 from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.commands.model_io import check_outputs, open_model
@@ -32,21 +30,25 @@ def run(arguments: Namespace) -> int:
 
 
 def _print_checks(audit_result: Audit) -> None:
-    table = new_table(None, ["check", "p-value", "verdict", "worst"], number_columns=["p-value"], show_edge=False)
-    for check in audit_result.checks:
-        verdict = "fails" if audit_result.fails(check) else "passes"
-        table.add_row(*map(Text, (check.name, f"{check.p_value:.2g}", verdict, check.detail)))
-    console().print(table)
+    verdicts = {True: "fails", False: "passes"}
+    rows = [
+        (check.name, f"{check.p_value:.2g}", verdicts[audit_result.fails(check)], check.detail)
+        for check in audit_result.checks
+    ]
+    columns = ["check", "p-value", "verdict", "worst"]
+    console().print(new_table(None, columns, rows, number_columns=["p-value"], show_edge=False))
 
 
 def _print_worst_frequencies(audit_result: Audit) -> None:
     if not audit_result.rows:
         return
     numbers = ["observed", "expected", "z", "p-value"]
-    table = new_table(None, ["variables", "states", *numbers], number_columns=numbers, show_edge=False)
-    for row in sorted(audit_result.rows, key=lambda row: row.p_value)[:MAX_ROWS]:
-        names = (" ".join(map(str, row.variables)), " ".join(map(str, row.states)))
-        values = (f"{row.observed:.4f}", f"{row.expected:.4f}", f"{row.z:+.1f}", f"{row.p_value:.2g}")
-        table.add_row(*map(Text, (*names, *values)))
-    console().print(table)
+    rows = [
+        (
+            *(" ".join(map(str, names)) for names in (row.variables, row.states)),
+            *(f"{row.observed:.4f}", f"{row.expected:.4f}", f"{row.z:+.1f}", f"{row.p_value:.2g}"),
+        )
+        for row in sorted(audit_result.rows, key=lambda row: row.p_value)[:MAX_ROWS]
+    ]
+    console().print(new_table(None, ["variables", "states", *numbers], rows, number_columns=numbers, show_edge=False))
     print_line("p-values of these rows are of each alone; --output FILE.csv has all of them")

@@ -72,10 +72,8 @@ def print_marginals(answer: Result) -> None:
     for name in ("variable", "state"):
         columns[name] = columns.pop(f"{name}_name", columns[name])
     columns = {name.replace("_", " "): values for name, values in columns.items()}
-    table = new_table(None, columns, number_columns=columns, show_edge=False)
-    for line in zip(*columns.values(), strict=True):
-        table.add_row(*map(_format_cell, line))
-    console().print(table)
+    rows = [map(_format_cell, line) for line in zip(*columns.values(), strict=True)]
+    console().print(new_table(None, columns, rows, number_columns=columns, show_edge=False))
     print_line("--output FILE.csv, .MAR or .PR has all of it")
 
 

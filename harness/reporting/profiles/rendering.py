@@ -138,19 +138,14 @@ def best_by_class(boards: Sequence[Board], limit: int = 2) -> tuple[list[str], l
 
 def _ranking_table(board: Board, limit: int | None) -> Table:
     heads, lines = board_table(board)
-    table = progress_display.new_table(board_title(board), heads, number_columns=heads[1:], **TABLE_STYLE)
-    for line in lines[:limit]:
-        table.add_row(*line)
-    return table
+    return progress_display.new_table(board_title(board), heads, lines[:limit], number_columns=heads[1:], **TABLE_STYLE)
 
 
 def _class_table(boards: Sequence[Board]) -> Table:
     heads, rows = best_by_class(boards, limit=1)
     heading = "best by class: first or tied, and on how many of its models"
-    table = progress_display.new_table(heading, ["class", "models", *heads], number_columns=("models",), **TABLE_STYLE)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    columns = ["class", "models", *heads]
+    return progress_display.new_table(heading, columns, rows, number_columns=("models",), **TABLE_STYLE)
 
 
 def report_section(records: Sequence[Record]) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import UnavailableError, UnsupportedError
-from spinbench.inference import comparing, kernels
+from spinbench.inference import kernels, runner
 from spinbench.models import FactorGraph, generators
 from spinbench.reporting import listing
 
@@ -110,7 +110,7 @@ def test_a_library_that_is_there_is_in_the_table_and_is_chosen_by_nobody(
     rows = [" ".join(row.split()) for row in listed(capsys).splitlines() if "│ fake" in row]
     assert rows == ["│ fake │ gibbs │ native │"]
     asked = []
-    monkeypatch.setattr(comparing, "run", lambda model, method, backend, *rest, **options: asked.append(backend))
+    monkeypatch.setattr(runner, "run", lambda model, method, backend, *rest, **options: asked.append(backend))
     spinbench.compare(generators.grid(2, 2), ["gibbs"])
     assert "numpy" in asked
     assert "fake" not in asked

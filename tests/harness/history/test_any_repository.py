@@ -16,8 +16,7 @@ from spinbench import cli
 from spinbench.foundation import versions
 from spinbench.history.asv_plugin import HereEnvironment
 from spinbench.history.recorder import History, record
-from spinbench.measuring import environment
-from spinbench.sweeping import job
+from spinbench.measuring import environment, measure
 
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "how-to" / "workflows" / "track-regressions.yml"
 QUICK = ("sweep", "method=exact", "backend=numpy", "model=boltzmann/neural15", "sweep_dir=out")
@@ -67,14 +66,14 @@ def test_what_is_measured_while_the_tree_changes_stays_out(
     """What was imported after an edit is not what the sweep's commit has; it is measured again when it is resumed."""
     monkeypatch.chdir(plugin.root)
     plugin.commit("first")
-    usual = job.measure_cell
+    usual = measure.measure_cell
 
     def edited_meanwhile(*arguments: Any, **options: Any) -> Any:
         (plugin.root / "log").write_text("edited")
         return usual(*arguments, **options)
 
     with monkeypatch.context() as during:
-        during.setattr(job, "measure_cell", edited_meanwhile)
+        during.setattr(measure, "measure_cell", edited_meanwhile)
         assert cli.main([*QUICK, "seed=0"]) == 0
     assert "they were measured with uncommitted changes in the tree, or while it changed" in capsys.readouterr().out
     plugin.git("checkout", "-q", "log")

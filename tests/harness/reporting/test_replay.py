@@ -12,6 +12,7 @@ import pytest
 from small_records import whole
 
 from spinbench import cli
+from spinbench.foundation import atomic
 from spinbench.measuring import records
 from spinbench.measuring.measure import measure_cell
 from spinbench.measuring.record_types import Record
@@ -51,7 +52,7 @@ def test_show_prints_all_of_it(record: dict[str, Any], kept: Path, capsys: pytes
 def test_show_of_a_failure_has_its_reason(record: dict[str, Any], kept: Path, capsys: Any) -> None:
     broken = {**record, "status": "failed", "error": "[red]why", "traceback": "line 1", "result": None, "metrics": {}}
     path = kept.with_name("record-x.json")
-    records.write_json(path, {**broken, "reference": None})
+    atomic.write_json(path, {**broken, "reference": None})
     assert cli.main(["show", str(path)]) == 0
     text = capsys.readouterr().out
     assert "[red]why" in text
@@ -166,9 +167,9 @@ def test_metrics_that_one_record_lacks_are_changes(measured: dict[str, Any], rec
 
 
 def test_names_that_fit_none_or_several(record: dict[str, Any], kept: Path, capsys: Any) -> None:
-    records.write_json(kept.with_name("record-2.json"), {**record, "id": "ff", "key": "zz1"})
-    records.write_json(kept.with_name("record-3.json"), {**record, "id": "fe", "key": "zz2"})
-    records.write_json(Path(".asv/journal/box/env/c/record-zz1.json").absolute(), {**record, "id": "ff", "key": "zz1"})
+    atomic.write_json(kept.with_name("record-2.json"), {**record, "id": "ff", "key": "zz1"})
+    atomic.write_json(kept.with_name("record-3.json"), {**record, "id": "fe", "key": "zz2"})
+    atomic.write_json(Path(".asv/journal/box/env/c/record-zz1.json").absolute(), {**record, "id": "ff", "key": "zz1"})
     for name, sentence in (("nothing", "neither the file of a record nor"), ("zz", "zz fits 2 records")):
         assert cli.main(["show", name]) == 2
         assert sentence in capsys.readouterr().err

@@ -165,7 +165,7 @@ class TestSweep:
     ) -> None:
         original, calls = records.write_record, itertools.count(1)
 
-        def write(folder: Path, record: records.Record) -> Path:
+        def write(folder: Path, record: records.Content) -> Path:
             if next(calls) == 2:
                 raise records.RecordError(f"{folder} cannot be written: No space left on device")
             return original(folder, record)

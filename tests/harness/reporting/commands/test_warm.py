@@ -8,6 +8,7 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import UnsupportedError
+from spinbench.inference import runner
 from spinbench.reporting.commands import warm
 
 
@@ -21,7 +22,7 @@ def test_each_method_runs_on_each_kind_of_model(
         if method == "mf":
             raise UnsupportedError("no such models")
 
-    monkeypatch.setattr(warm, "run_method", run)
+    monkeypatch.setattr(runner, "run", run)
     assert cli.main(["warm", "--backend", "numpy", "--method", "gibbs", "--method", "mf"]) == 0
     assert "2 methods on numpy: " in capsys.readouterr().out
     assert len(ran) == len(set(ran)) == 2 * len(warm.MODELS) * len(warm.CHAINS)
