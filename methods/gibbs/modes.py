@@ -81,7 +81,7 @@ def find_graph_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> npt
 
 def _search_pairs(model: PairwiseModel, order: IntArray, tables: Sweep | Scan) -> FloatArray:
     n, (min_sweeps, max_sweeps) = model.num_variables, PAIR_SWEEPS
-    updates = n + model.num_edges
+    updates = float(n + model.num_edges)
     if 2 * model.num_edges * DENSE_FACTOR >= n * n:
         updates = n + DENSE_ENTRY * n * n
     if isinstance(tables, Scan):
@@ -97,8 +97,8 @@ def _search_pairs(model: PairwiseModel, order: IntArray, tables: Sweep | Scan) -
         # At 1/2 a variable without a field stays where it is put, so that the ascent ends.
         u = np.full(s.shape, 0.5) if beta == FROZEN else rng.random(s.shape)
         if isinstance(tables, Scan):
-            return bath.sweep_chunks(tables, s, (), u, backward=False, beta=beta)[0]
-        return bath.sweep_blocks(tables, s, u, beta)[0]
+            return np.asarray(bath.sweep_chunks(tables, s, (), u, backward=False, beta=beta)[0])
+        return np.asarray(bath.sweep_blocks(tables, s, u, beta)[0])
 
     betas = 1 / (np.geomspace(3.0, 0.03, sweeps) * (scale or 1.0))
     ascents = max_sweeps if n * max_sweeps <= MAX_UPDATES else 10

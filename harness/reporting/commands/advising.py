@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from spinbench.inference.bracketing.interval import Interval
 
 # Style of tables about a race.
-TABLE_STYLE: dict[str, object] = {"show_edge": False, "pad_edge": False}
+TABLE_STYLE: dict[str, Any] = {"show_edge": False, "pad_edge": False}
 
 
 def run_advise(arguments: Namespace) -> int:
