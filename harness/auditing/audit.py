@@ -45,6 +45,7 @@ from spinbench.auditing.samples import read_samples
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.inference import answers, request
+from spinbench.inference.budget import check_probability
 from spinbench.models import Model, to_factor_graph
 
 # Probability with which an audit rejects draws from the model's own law.
@@ -158,8 +159,7 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         ModelError: Z = 0.
     """
     request.check_model(model)
-    if not 0 < alpha < 1:
-        raise SpinbenchError(f"alpha={alpha!r} was given; a number between 0 and 1 is needed")
+    check_probability("alpha", alpha)
     seconds = answers.seconds_allowed(budget)
     until = monotonic() + seconds
     model = replace(model, origin=None)

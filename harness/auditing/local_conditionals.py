@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from spinbench.auditing.effective_sizes import FloatArray, autocorrelation_times
 from spinbench.models import FactorGraph
@@ -15,9 +15,8 @@ IntArray = npt.NDArray[np.int64]
 
 # A larger estimate of β means that the draws are colder than the check can resolve.
 MAX_BETA = 1e3
-# Limits of Newton's method for β (number of steps, smallest step); a step that leaves the bracket is replaced by
-# bisection.
-STEPS, TOLERANCE = 60, 1e-10
+# Absolute and relative tolerance of β, far below its standard error.
+TOLERANCE = 1e-10
 
 
 class Logits(NamedTuple):
@@ -72,15 +71,8 @@ def fit_beta(logits: Logits) -> tuple[float, float]:
         low, high = 2 * low, low
         if low < -MAX_BETA:
             return -float("inf"), float("inf")
-    beta = (low + high) / 2
-    for _ in range(STEPS):
-        score, curvature = slope(logits, beta)
-        low, high = (beta, high) if score.mean() > 0 else (low, beta)
-        newton = beta + float(score.mean()) / curvature if curvature > 0 else math.inf
-        following = newton if low < newton < high else (low + high) / 2
-        if abs(following - beta) <= TOLERANCE * max(abs(beta), 1.0):
-            break
-        beta = following
+    beta = float(brentq(lambda beta: slope(logits, beta)[0].mean(), low, high, xtol=TOLERANCE, rtol=TOLERANCE))
+    score, curvature = slope(logits, beta)
     effective = float(score.size)
     if score.shape[1] > 1:
         effective /= float(autocorrelation_times(score[None])[0])

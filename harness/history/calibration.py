@@ -157,7 +157,9 @@ def _sample_cost_comparisons(
     options = [
         (i, j, chosen)
         for i, j in pairs
-        for chosen in itertools.combinations(sorted(_all_seeds(sittings[i]) & _all_seeds(sittings[j])), seeds)
+        for chosen in itertools.combinations(
+            sorted(effects.all_seeds(sittings[i]) & effects.all_seeds(sittings[j])), seeds
+        )
     ]
     for i, j, chosen in rng.sample(options, min(draws, len(options))):
         others = [turn for turn in range(len(sittings)) if turn not in (i, j)][:past]
@@ -171,14 +173,14 @@ def _sample_accuracy_comparisons(
 ) -> Iterable[tuple[Sides, random.Random]]:
     """One sitting with different seeds on both sides."""
     rng = random.Random(seeds)
-    options = sorted({frozenset(_all_seeds(runs)): turn for turn, runs in enumerate(sittings)}.values())
-    large_enough = [turn for turn in options if len(_all_seeds(sittings[turn])) >= 2 * seeds > 2]
+    options = sorted({frozenset(effects.all_seeds(runs)): turn for turn, runs in enumerate(sittings)}.values())
+    large_enough = [turn for turn in options if len(effects.all_seeds(sittings[turn])) >= 2 * seeds > 2]
     drawn_seeds: set[tuple[int, tuple[int, ...], tuple[int, ...]]] = set()
     if not large_enough:
         return
     for _ in range(draws):
         turn = rng.choice(large_enough)
-        chosen = rng.sample(sorted(_all_seeds(sittings[turn])), 2 * seeds)
+        chosen = rng.sample(sorted(effects.all_seeds(sittings[turn])), 2 * seeds)
         first_seeds, second_seeds = tuple(sorted(chosen[:seeds])), tuple(sorted(chosen[seeds:]))
         if (turn, first_seeds, second_seeds) not in drawn_seeds:
             drawn_seeds.add((turn, first_seeds, second_seeds))
@@ -241,10 +243,6 @@ def _has_worse_shifted_unit(tested: effects.Effects, shift: noise.FloatArray) ->
 
 def _metrics_judged_by(kind: str) -> list[axes.Metric]:
     return [metric for metric in axes.metrics() if metric.judged == kind]
-
-
-def _all_seeds(runs: Runs) -> set[int]:
-    return {seed for seeds in runs.values() for seed in seeds}
 
 
 def _select_seeds(runs: Runs, seeds: Sequence[int]) -> Runs:

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from spinbench.foundation import deadline, platforms, trees
 from spinbench.inference import kernels, origins, preflight, registry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.mathematics.rounding import work_of
-from spinbench.models.simplification import Simplification, compute_simplification
+from spinbench.models.simplification import compute_simplification
 
 if TYPE_CHECKING:
     from spinbench.api.trace import Trace
@@ -42,6 +42,7 @@ class BoundMethod:
         notes: what the kernel says of itself, a sentence for each that refused, and for each of another distribution
             that was not asked.
         plan_seconds, bind_seconds: that it took.
+        rounding: nats that simplifying the model may have rounded off, where it was simplified for this.
     """
 
     method: Method
@@ -53,6 +54,20 @@ class BoundMethod:
     notes: tuple[str, ...]
     plan_seconds: float = 0.0
     bind_seconds: float = 0.0
+    rounding: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        """Nats that rounding may have taken off."""
+        return work_of(self.model).allowance() + self.rounding
+
+    def initial_state(self, seed: int, chains: int) -> State:
+        """Of a method that finds its own starts."""
+        return self.engine.init(seed, np.zeros((self.model.num_variables, chains), dtype=np.int8))
+
+    def estimate(self, trace: Trace) -> Estimate:
+        """With what simplifying may have rounded."""
+        return origins.allowing_for(self.method.estimate(self.model, self.tables, trace), self.rounding)
 
 
 def plan_and_bind(
@@ -164,36 +179,9 @@ def _without_tables(
     return ProgramEngine(method.program(instance), instance, (), method.reductions)
 
 
-class Planned(NamedTuple):
-    """Of one simplified model, in float64. Attributes: those of a run."""
-
-    simple: Simplification
-    method: Method
-    tables: Tables
-    engine: Engine
-
-    @property
-    def model(self) -> Model:
-        """What is left of the one that was given."""
-        return self.simple.model
-
-    @property
-    def slack(self) -> float:
-        """Nats that rounding may have taken off."""
-        return work_of(self.model).allowance() + self.simple.rounding
-
-    def initial_state(self, seed: int, chains: int) -> State:
-        """Of a method that finds its own starts."""
-        return self.engine.init(seed, np.zeros((self.model.num_variables, chains), dtype=np.int8))
-
-    def estimate(self, trace: Trace) -> Estimate:
-        """With what simplifying may have rounded."""
-        return origins.allowing_for(self.method.estimate(self.model, self.tables, trace), self.simple.rounding)
-
-
 def plan_simplified(
     model: Model, name: str, backend: str, settings: dict[str, object], tier: Literal["native", "generic"] | None = None
-) -> Planned:
+) -> BoundMethod:
     """A registered method, with its settings, for what simplifying leaves of a model.
 
     Args:
@@ -207,6 +195,5 @@ def plan_simplified(
         UnsupportedError: as of `plan_and_bind`.
     """
     simple = compute_simplification(model)
-    method = registry.make_method(name, settings)
-    bound = plan_and_bind(method, backend, simple.model, wish=kernels.Wish(tier))
-    return Planned(simple, method, bound.tables, bound.engine)
+    bound = plan_and_bind(registry.make_method(name, settings), backend, simple.model, wish=kernels.Wish(tier))
+    return replace(bound, rounding=simple.rounding)

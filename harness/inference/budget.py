@@ -181,6 +181,18 @@ def parse_seconds(budget: Budget | int | str, subject: str, *, cpu: bool = True)
     return parsed.seconds, bool(parsed.cpu)
 
 
+def check_whole(name: str, value: object, least: int) -> None:
+    """Raises SpinbenchError unless an argument is a whole number, `least` or more."""
+    if not is_whole(value, least):
+        raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+
+
+def check_probability(name: str, value: object) -> None:
+    """Raises SpinbenchError unless an argument lies between 0 and 1."""
+    if not (isinstance(value, int | float) and 0 < value < 1):
+        raise SpinbenchError(f"{name}={value!r} was given; a number between 0 and 1 is needed")
+
+
 def is_whole(value: object, least: int) -> bool:
     """Whether a value is an integer, of Python or NumPy, and not too small."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)

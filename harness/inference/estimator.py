@@ -50,12 +50,12 @@ class Estimator:
         self._newest, self._samples = Estimate(), 0
         self._checks: tuple[Callable[[Estimate], Sequence[str]], ...] = ()
         if request.is_sampler:
-            long = missed_modes.is_long(request.how.budget, chains, bound.model.num_variables)
+            long = missed_modes.is_long(request.budget, chains, bound.model.num_variables)
             self._checks = (
                 partial(
                     disconnected_support.flag_disconnected_support,
                     bound.model,
-                    request.how.seed,
+                    request.options.seed,
                     single_site=bound.method.single_site,
                 ),
                 partial(missed_modes.flag_missed_modes, bound.model, long=long),
@@ -73,7 +73,7 @@ class Estimator:
         estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
         estimate = validity.copy_estimate(self._without_pairs(estimate, trace.samples), model)
-        estimate = validity.widen_errors(request.how.precision, validity.flag_infinite_errors(estimate), model)
+        estimate = validity.widen_errors(request.options.precision, validity.flag_infinite_errors(estimate), model)
         # In sequence: probes are expensive and run only if no earlier check raised a flag.
         for check in self._checks:
             estimate = validity.add_flags(estimate, check(estimate))
@@ -81,7 +81,7 @@ class Estimator:
             estimate = best_states.by_draws(model, estimate)
         estimate = origins.allowing_for(estimate, self._simple.rounding)
         return marginals.wrap_marginals(
-            origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, request.how.seed)
+            origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, request.options.seed)
         )
 
     def _exact(self, trace: Trace) -> Estimate:
@@ -96,7 +96,7 @@ class Estimator:
         estimate = Estimate(ones, zeros, log_z, log_z_kind="exact", ess=draws, r_hat=ones, pairs=pairs)
         estimate = self._without_pairs(estimate, trace.samples)
         return marginals.wrap_marginals(
-            origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.how.seed)
+            origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.options.seed)
         )
 
     def _without_pairs(self, estimate: Estimate, samples: int) -> Estimate:
@@ -113,8 +113,8 @@ class Estimator:
             prepared: seconds that simplification and initial states took.
             source: of pairs and of the best state.
         """
-        estimate, bound, how = outcome.estimate, self._bound, self._request.how
-        method, tolerance, sentence, reached = bound.method, how.budget.until, "", None
+        estimate, bound, request = outcome.estimate, self._bound, self._request
+        method, tolerance, sentence, reached = bound.method, request.budget.until, "", None
         if tolerance is not None:
             reason, reached = "", tolerance.reached(estimate)
             if reached:
@@ -143,16 +143,16 @@ class Estimator:
             tier=bound.tier,
             status=estimate.status,
             method=method.name,
-            backend=how.backend,
-            model=self._request.model.name,
+            backend=request.backend,
+            model=request.model.name,
             trajectory=tuple(outcome.trajectory),
             log_z_estimates=estimate.log_z_estimates,
             diagnostics=estimate.diagnostics,
             settings=asdict(method),  # type: ignore[call-overload]
             chains=self._chains if method.anytime else 1,
-            seed=how.seed,
-            precision=how.precision,
-            device=how.device,
+            seed=request.options.seed,
+            precision=request.options.precision,
+            device=request.options.device,
             burn_in=outcome.burn_in,
             laps=outcome.laps,
             kernel=bound.kernel,

@@ -15,7 +15,7 @@ import numpy as np
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.inference import initial_states, registry, request
-from spinbench.inference.budget import Budget, is_whole, parse_seconds
+from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
 from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order
 from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs
@@ -181,10 +181,8 @@ def _check_arguments(model: Model, method: str, tv: object, seed: object, scan: 
     request.check_model(model)
     if method not in METHODS:
         raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(METHODS)} is coupled, and no other")
-    if not (isinstance(tv, int | float) and 0 < tv < 1):
-        raise SpinbenchError(f"tv={tv!r} was given; a number between 0 and 1 is needed")
-    if not is_whole(seed, 0):
-        raise SpinbenchError(f"seed={seed!r} was given; a whole number, 0 or more, is needed")
+    check_probability("tv", tv)
+    check_whole("seed", seed, 0)
     if scan not in ("chromatic", "raster"):
         raise SpinbenchError(f"scan={scan!r} was given; chromatic or raster is needed")
 

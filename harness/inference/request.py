@@ -13,7 +13,7 @@ import numpy as np
 from spinbench.api import Method, Precision
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.inference import kernels, registry
-from spinbench.inference.budget import Budget, Tolerance, is_whole
+from spinbench.inference.budget import Budget, Tolerance, check_whole
 from spinbench.inference.stored_states.storage import check_file
 from spinbench.models import Model
 from spinbench.models.possible_states import check_weight_range
@@ -42,38 +42,28 @@ class Options:
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """Where and for how long a method runs: options of `run` of the same names."""
-
-    backend: str
-    budget: Budget
-    chains: int
-    seed: int
-    precision: Precision
-    device: str
-    wish: kernels.Wish
-
-
-@dataclass(frozen=True)
 class Request:
     """Of a run, checked.
 
     Attributes:
-        how: backend, budget, chains, seed, precision, device, and which kernel is asked.
+        backend, budget: where and for how long the method runs.
+        wish: which kernel is asked.
         options: as they were given.
         file: in which kept states end.
     """
 
     model: Model
     method: Method
-    how: RunSettings
+    backend: str
+    budget: Budget
+    wish: kernels.Wish
     options: Options
     file: Path | None
 
     @property
     def who(self) -> str:
         """Method and backend, for messages."""
-        return f"{self.method.name} on {self.how.backend}"
+        return f"{self.method.name} on {self.backend}"
 
     @property
     def is_sampler(self) -> bool:
@@ -106,11 +96,11 @@ def check_request(
     check_model(model)
     if not model.num_variables:
         raise SpinbenchError(f"{model.name} has no variables; spinbench.exact gives its log Z")
-    _check_number("chains", options.chains, 1)
-    _check_number("seed", options.seed, 0)
-    _check_number("checkpoints", options.checkpoints, 1)
+    check_whole("chains", options.chains, 1)
+    check_whole("seed", options.seed, 0)
+    check_whole("checkpoints", options.checkpoints, 1)
     if options.keep is not None:
-        _check_number("keep", options.keep, 1)
+        check_whole("keep", options.keep, 1)
     file = None
     if options.keep_in is not None:
         file = check_file(options.keep_in, options.keep)
@@ -129,8 +119,7 @@ def check_request(
         parsed = _parse_budget(budget, options, chosen)
     if parsed.cpu and options.device != "cpu":
         raise BudgetError(f"a budget of {parsed} was given; device={options.device} takes wall-clock or samples")
-    how = RunSettings(backend, parsed, options.chains, options.seed, options.precision, options.device, wish)
-    return Request(model, chosen, how, options, file)
+    return Request(model, chosen, backend, parsed, wish, options, file)
 
 
 def check_model(model: object) -> None:
@@ -140,11 +129,6 @@ def check_model(model: object) -> None:
         if isinstance(model, str | Path):
             hint = f"; spinbench.load({model!r}) reads one"
         raise SpinbenchError(f"model={model!r} was given; a PairwiseModel or a FactorGraph is needed{hint}")
-
-
-def _check_number(name: str, value: object, least: int) -> None:
-    if not is_whole(value, least):
-        raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
 
 
 def _check_target(target: str, method: Method, **options: object) -> None:

@@ -128,11 +128,16 @@ def run(
     method_model = origins.model_for_method(simple.model, request.method)
     states = _starting_states(request, method_model)
     prepared = time.perf_counter() - since
-    how = request.how
     bound = binding.plan_and_bind(
-        request.method, backend, method_model, precision=precision, device=device, wish=how.wish, budget=how.budget
+        request.method,
+        backend,
+        method_model,
+        precision=precision,
+        device=device,
+        wish=request.wish,
+        budget=request.budget,
     )
-    preflight.check_step(bound.method, bound.tables, bound.tier, how.budget, states.shape[1])
+    preflight.check_step(bound.method, bound.tables, bound.tier, request.budget, states.shape[1])
     estimator = Estimator(request, simple, bound, states.shape[1])
     recorder = _recorder(request, bound, states)
     at_once = not request.method.anytime or (simple.is_solved and recorder is None)
@@ -185,21 +190,23 @@ def exact(
 
 def _starting_states(request: Request, model: Model) -> np.ndarray:
     """(N, C) states that the chains start from, of the model as the method takes it."""
-    start, how = request.options.start, request.how
+    start, options = request.options.start, request.options
     if start is None:
-        return initial_states.initial_states(request.method, model, how.chains, how.seed)
+        return initial_states.initial_states(request.method, model, options.chains, options.seed)
     if not isinstance(start, str):
         return initial_states.check_start(initial_states.merge_start(start, request.model, model), model)
     initial_states.check_name(start, request.method)
     backend = next(name for name in initial_states.PASSES if registry.support(start, name).runs)
     # Without its origin the model's draws are states of its own variables.
     alone = dataclasses.replace(model, origin=None)
-    draws = run(alone, start, seed=how.seed, simplify=False, **initial_states.how(alone, backend)).draws
-    return initial_states.check_start(initial_states.resample_draws(draws, model, how.chains, how.seed, start), model)
+    draws = run(alone, start, seed=options.seed, simplify=False, **initial_states.how(alone, backend)).draws
+    return initial_states.check_start(
+        initial_states.resample_draws(draws, model, options.chains, options.seed, start), model
+    )
 
 
 def _recorder(request: Request, bound: binding.BoundMethod, states: np.ndarray) -> RecordingEngine | None:
-    keep, budget = request.options.keep, request.how.budget
+    keep, budget = request.options.keep, request.budget
     if keep is None:
         return None
     return RecordingEngine(
@@ -217,28 +224,28 @@ def _drive(
     at_once: bool,
 ) -> driver.Run:
     """The run itself, or one step of it where that is enough for the answer."""
-    method, how, chains = request.method, request.how, states.shape[1]
+    method, seed, chains = request.method, request.options.seed, states.shape[1]
     engine = cast("Engine", recorder or bound.engine)
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
     trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: preflight.WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
-        warm_up = initial_states.warm_up_then_restart(warm_up, states, how.seed)
+        warm_up = initial_states.warm_up_then_restart(warm_up, states, seed)
     with (
         platforms.one_blas_thread(),
-        deadline.budgets_on(cpu=bool(how.budget.cpu)),
-        show_progress(request.who, how.budget, lambda: trace.samples, chains),
+        deadline.budgets_on(cpu=bool(request.budget.cpu)),
+        show_progress(request.who, request.budget, lambda: trace.samples, chains),
     ):
         if at_once:
-            return driver.answer_at_once(engine, trace, estimator, start=states, seed=how.seed)
+            return driver.answer_at_once(engine, trace, estimator, start=states, seed=seed)
         return driver.drive(
             engine,
             trace,
             estimator,
-            how.budget,
+            request.budget,
             start=states,
-            seed=how.seed,
+            seed=seed,
             warm_up=warm_up,
             finished=method.finished,
             checkpoints=request.options.checkpoints,

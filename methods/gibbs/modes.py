@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spinbench.api import FactorGraph, PairwiseModel
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.rows import DENSE_FACTOR
-from spinbench.mathematics.graphs.sweep_layouts import IntArray, Scan, Sweep
+from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.mathematics.heat_bath.tiles import WIDTH, in_tiles
@@ -38,7 +38,7 @@ PAIR_SWEEPS, MAX_PAIR_SEARCHES = (4, 200), 16
 _MODES: WeakKeyDictionary[PairwiseModel, dict[tuple[type, bytes], npt.NDArray[np.bool_]]] = WeakKeyDictionary()
 
 
-def find_pair_mode(model: PairwiseModel, order: IntArray, tables: Sweep | Scan) -> FloatArray:
+def find_pair_mode(model: PairwiseModel, order: npt.NDArray[np.signedinteger], tables: Sweep | Scan) -> FloatArray:
     """A local maximum of p(s) under changes of one variable, the best of several searches.
 
     A second call for the same model and order costs nothing.
@@ -79,7 +79,7 @@ def find_graph_mode(model: FactorGraph, sweep: TableSweep, seed: int = 0) -> npt
     return x[:, int(model.log_weight(x.T).argmax())].copy()
 
 
-def _search_pairs(model: PairwiseModel, order: IntArray, tables: Sweep | Scan) -> FloatArray:
+def _search_pairs(model: PairwiseModel, order: npt.NDArray[np.signedinteger], tables: Sweep | Scan) -> FloatArray:
     n, (min_sweeps, max_sweeps) = model.num_variables, PAIR_SWEEPS
     updates = float(n + model.num_edges)
     if 2 * model.num_edges * DENSE_FACTOR >= n * n:

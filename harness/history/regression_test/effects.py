@@ -115,7 +115,7 @@ def cost_effects(metric: Metric, sides: Sides) -> Effects:
     fit = [place for place, reason in reasons.items() if not reason]
     timed = [{place: runs_with_metric(runs.get(place, {}), metric) for place in fit} for runs in chain]
     calm = [measurements.exclude_slow_runs(runs) for runs in timed]
-    common = _all_seeds(timed[-2]) & _all_seeds(timed[-1])
+    common = all_seeds(timed[-2]) & all_seeds(timed[-1])
     for place in fit:
         base, head = (runs[place].keys() for runs in calm[-2:])
         if not (base & head if common else base and head):
@@ -275,7 +275,8 @@ def _disturbance_notes(metric: Metric, slow: int, drift: float, factor: float) -
         yield f"{metric.title}: the machine was busy; bounds are x{factor:.1f} as wide as usual"
 
 
-def _all_seeds(runs: Runs) -> set[int]:
+def all_seeds(runs: Runs) -> set[int]:
+    """Those of any cell."""
     return {seed for cell_runs in runs.values() for seed in cell_runs}
 
 

@@ -103,7 +103,7 @@ def anneal_backwards(
     yield Finding((Bound(value, "upper", "assumed", delta, REVERSE),), by=REVERSE)
 
 
-def _run_tempering(planned: binding.Planned, seed: int, until: float, clock: Clock) -> tuple[State, Trace]:
+def _run_tempering(planned: binding.BoundMethod, seed: int, until: float, clock: Clock) -> tuple[State, Trace]:
     """The state of all ladders, and what they have shown since burn-in."""
     method, model = planned.method, planned.model
     start, since = initial_states.spread_starts(model, LADDERS, seed, True), clock()
@@ -124,7 +124,7 @@ def _run_tempering(planned: binding.Planned, seed: int, until: float, clock: Clo
 
 
 def _anneal_in_reverse(
-    planned: binding.Planned, state: State, rng: np.random.Generator, until: float, clock: Clock
+    planned: binding.BoundMethod, state: State, rng: np.random.Generator, until: float, clock: Clock
 ) -> FloatArray:
     """(L,) log X, along the rungs where tempering has put them; how finely, the clock alone says."""
     inner, tables = state[2], planned.tables.replicas

@@ -11,7 +11,7 @@ from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation import child, deadline
 from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
 from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, find_bounds, load
-from spinbench.inference.budget import Budget, is_whole, parse_seconds
+from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
 from spinbench.inference.checks.best_states import bound_above
 from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
@@ -121,11 +121,9 @@ def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundReques
 
 def _check_arguments(model: object, gap: object, seed: object, *positive: float) -> None:
     check_model(model)
-    if not is_whole(seed, 0):
-        raise SpinbenchError(f"seed={seed!r} was given; a whole number, 0 or more, is needed")
+    check_whole("seed", seed, 0)
     delta, max_gib = positive
-    if not (isinstance(delta, int | float) and 0 < delta < 1):
-        raise SpinbenchError(f"delta={delta!r} was given; a number between 0 and 1 is needed")
+    check_probability("delta", delta)
     for name, value in (("gap", gap), ("max_gib", max_gib)):
         if value is None:
             continue

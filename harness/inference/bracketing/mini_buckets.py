@@ -13,7 +13,7 @@ from dataclasses import replace
 from spinbench.api import State, Trace
 from spinbench.api.bounds import CERTAIN, stated
 from spinbench.foundation import deadline
-from spinbench.inference.binding import Planned, plan_simplified
+from spinbench.inference.binding import BoundMethod, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.models import Model
 
@@ -77,7 +77,7 @@ def tighten(
 
 
 def _draw(
-    planned: Planned, state: State, steps: int, number: int, timer: tuple[float, float, Clock]
+    planned: BoundMethod, state: State, steps: int, number: int, timer: tuple[float, float, Clock]
 ) -> Iterator[Finding]:
     """Findings of a round, each of twice as many draws as the one before, and of all at its end.
 
@@ -101,7 +101,7 @@ def _draw(
             yield _finding(planned, trace, UPPER, number)
 
 
-def _seconds_per_step(planned: Planned, state: State, clock: Clock) -> float:
+def _seconds_per_step(planned: BoundMethod, state: State, clock: Clock) -> float:
     steps, spent = 1, 0.0
     while spent < BATCH_SECONDS / 5:
         steps *= 4
@@ -131,7 +131,7 @@ def raise_lower(
             yield _finding(planned, trace, LOWER, 0)
 
 
-def _finding(planned: Planned, trace: Trace, name: str, look: int) -> Finding:
+def _finding(planned: BoundMethod, trace: Trace, name: str, look: int) -> Finding:
     estimate = planned.estimate(trace)
     finding = Finding(stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, name), by=name, look=look)
     if estimate.log_z_kind != "estimate":

@@ -70,10 +70,10 @@ def anneal(request: Request, bound: binding.BoundMethod, start: np.ndarray, hot:
         InvalidResultError: what it tells are none.
         BudgetError: the seconds are over before a run can end.
     """
-    annealed, engine, budget = Annealed(), bound.engine, request.how.budget
+    annealed, engine, budget = Annealed(), bound.engine, request.budget
     with show_progress(request.who, budget, lambda: annealed.sweeps, start.shape[1]):
         since = deadline.now()
-        state = engine.init(request.how.seed, start)
+        state = engine.init(request.options.seed, start)
         state, slopes = engine.climb(state, np.array([hot]), 1)
         if not slopes.shape[-1] or engine.states(state) is None:
             raise UnsupportedError(f"target='map' was given; {request.who} knows no temperatures to anneal by")
@@ -105,12 +105,19 @@ def run_on_cooled_model(request: Request, bound: binding.BoundMethod, start: np.
         InvalidResultError: what it tells are none.
         BudgetError: the seconds are over before a sample.
     """
-    method, how, chains = bound.method, request.how, start.shape[1]
+    method, budget, chains = bound.method, request.budget, start.shape[1]
     trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, 0)
     warm_up = partial(method.warm_up, bound.tables)
-    with show_progress(request.who, how.budget, lambda: trace.samples, chains):
+    with show_progress(request.who, budget, lambda: trace.samples, chains):
         run = driver.drive(
-            bound.engine, trace, _no_estimate, how.budget, start=start, seed=how.seed, warm_up=warm_up, checkpoints=1
+            bound.engine,
+            trace,
+            _no_estimate,
+            budget,
+            start=start,
+            seed=request.options.seed,
+            warm_up=warm_up,
+            checkpoints=1,
         )
     states = _last_states(request, bound, run.state)
     return Annealed([states], run.burn_in + trace.samples, run.compile_seconds, run.burn_in_seconds + run.run_seconds)

@@ -50,7 +50,7 @@ def maximum(request: Request) -> result.Result:
 def _eliminate(request: Request) -> result.Result:
     since = time.perf_counter()
     source, ended = RunSource(model=request.model, max_bytes=default_max_bytes()), Event()
-    with show_progress(request.who, request.how.budget, lambda: int(ended.is_set()), 1):
+    with show_progress(request.who, request.budget, lambda: int(ended.is_set()), 1):
         best = source.find_best_state(None, None)
         ended.set()
     return _result(
@@ -59,27 +59,33 @@ def _eliminate(request: Request) -> result.Result:
         RunSource(model=request.model, best=best),
         chains=1,
         seconds=batch_timings.Seconds(run=time.perf_counter() - since),
-        notes={"numpy": ()}.get(request.how.backend, ("maxima are eliminated in NumPy, on every backend",)),
+        notes={"numpy": ()}.get(request.backend, ("maxima are eliminated in NumPy, on every backend",)),
     )
 
 
 def _run_chains(request: Request) -> result.Result:
     since = time.perf_counter()
-    model, how = request.model, request.how
+    model, options = request.model, request.options
     method = request.method.for_annealing()
     reduced = origins.model_for_method(model, method)
     hot, cold = hot_and_cold(reduced)
-    start = initial_states.spread_starts(reduced, how.chains, how.seed, sampler=True)
+    start = initial_states.spread_starts(reduced, options.chains, options.seed, sampler=True)
     search: Callable[..., Annealed] = partial(anneal, hot=hot, cold=cold)
     target, runs, ladder = reduced, "annealings", {"beta_hot": hot}
     if request.method.heaviest == "cooled":
         search, target, runs, ladder = run_on_cooled_model, scale_log_weights(reduced, cold), "chains", {}
     prepared = time.perf_counter() - since
     bound = binding.plan_and_bind(
-        method, how.backend, target, precision=how.precision, device=how.device, wish=how.wish, budget=how.budget
+        method,
+        request.backend,
+        target,
+        precision=options.precision,
+        device=options.device,
+        wish=request.wish,
+        budget=request.budget,
     )
-    preflight.check_step(method, bound.tables, bound.tier, how.budget, how.chains)
-    with platforms.one_blas_thread(), deadline.budgets_on(cpu=bool(how.budget.cpu)):
+    preflight.check_step(method, bound.tables, bound.tier, request.budget, options.chains)
+    with platforms.one_blas_thread(), deadline.budgets_on(cpu=bool(request.budget.cpu)):
         ended = search(request, bound, start)
     states = ascend_to_maxima(reduced, np.concatenate(ended.states, axis=1))
     logs = reduced.log_weight(states.T)
@@ -117,8 +123,8 @@ def _source(model: Model, reduced: Model, lowered: IntArray, is_possible: bool) 
 
 def _result(request: Request, method: Method, source: RunSource, **fields: Any) -> result.Result:
     """Without marginals and log Z."""
-    how = request.how
-    defaults: dict[str, Any] = {"samples": 1, "tier": "native", "status": "ok", "chains": how.chains}
+    options = request.options
+    defaults: dict[str, Any] = {"samples": 1, "tier": "native", "status": "ok", "chains": options.chains}
     return result.Result(
         marginals=None,
         marginals_se=None,
@@ -129,11 +135,11 @@ def _result(request: Request, method: Method, source: RunSource, **fields: Any) 
         r_hat=None,
         source=source,
         method=method.name,
-        backend=how.backend,
+        backend=request.backend,
         model=request.model.name,
         settings=dataclasses.asdict(method),  # type: ignore[call-overload]
-        seed=how.seed,
-        precision=how.precision,
-        device=how.device,
+        seed=options.seed,
+        precision=options.precision,
+        device=options.device,
         **defaults | fields,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from spinbench.mathematics.graphs.colouring import (
     table_to_csr,
 )
 from spinbench.models import PairwiseModel
-
-if TYPE_CHECKING:
-    pass
 
 FloatArray = npt.NDArray[np.float64]
 # A matrix product with a dense row of W costs as much as gathering this fraction of its length.
