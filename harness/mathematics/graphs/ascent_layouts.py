@@ -12,6 +12,7 @@ import numpy as np
 
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, scopes
+from spinbench.mathematics.graphs.sweep_layouts import cut_classes
 
 # Largest number of entries that a chunk gathers, 8 MB, unless a single variable has more.
 MAX_GATHER = 2**20
@@ -150,14 +151,4 @@ def _chunks(graph: Graph, max_width: int) -> IntArray:
     edges = np.sort(np.concatenate(ends), axis=1)
     codes = np.unique(edges[:, 0] * n + edges[:, 1])
     colours = colouring(n, np.stack([codes // n, codes % n], axis=1))
-    sizes = np.bincount(colours)
-    width = min(int(sizes.max()), max_width)
-    while width > 1 and (-(-sizes // width) * width).sum() > 2 * n:
-        width = -(-width // 2)
-    rows = []
-    for variables in np.split(np.argsort(colours, kind="stable"), np.cumsum(sizes)[:-1]):
-        pieces = -(-len(variables) // width)
-        chunk = np.repeat(variables[::width], width)
-        chunk[: len(variables)] = variables
-        rows.append(chunk.reshape(pieces, width))
-    return np.concatenate(rows)
+    return np.asarray(np.argsort(colours, kind="stable")[cut_classes(np.bincount(colours), max_width)])

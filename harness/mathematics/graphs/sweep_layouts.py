@@ -14,6 +14,7 @@ Three forms:
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -175,7 +176,11 @@ def sweep_tables(model: PairwiseModel, plan: Layout, rows: AnyRows) -> Sweep:
 def scan_tables(model: PairwiseModel, plan: Layout, rows: AnyRows, sequence: IntArray | None = None) -> Scan:
     """The tables of a scan in equal chunks of rows of one label, or of one row each in the order of `sequence`."""
     n = model.num_variables
-    chunks = _chunks(plan) if sequence is None else sequence[:, None]
+    if sequence is None:
+        label = np.repeat(plan.labels, np.diff(plan.bounds))
+        chunks = cut_classes(np.unique(label, return_counts=True)[1])
+    else:
+        chunks = sequence[:, None]
     start = rows.start.astype(np.int64)
     degree = np.diff(start)
     widest = int(degree.max(initial=1))
@@ -196,17 +201,19 @@ def scan_tables(model: PairwiseModel, plan: Layout, rows: AnyRows, sequence: Int
     )
 
 
-def _chunks(plan: Layout) -> IntArray:
-    """(B, w) rows; w is as large as at most as many repetitions as rows allow."""
-    label = np.repeat(plan.labels, np.diff(plan.bounds))
-    sizes = np.unique(label, return_counts=True)[1]
-    width = int(sizes.max())
-    while width > 1 and (-(-sizes // width) * width).sum() > 2 * len(label):
+def cut_classes(sizes: IntArray, max_width: float = math.inf) -> IntArray:
+    """(B, w) rows of consecutive classes, cut into pieces of one width, the short ones filled with their first row.
+
+    Args:
+        sizes: of the classes.
+        max_width: the width is at most that, and as large as at most as many repetitions as rows allow.
+    """
+    width = int(min(sizes.max(), max_width))
+    while width > 1 and (-(-sizes // width) * width).sum() > 2 * sizes.sum():
         width = -(-width // 2)
     pieces = -(-sizes // width)
     piece = np.repeat(np.cumsum(pieces) - pieces, sizes)
-    within = np.arange(len(label)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    chunk, slot = piece + within // width, within % width
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     chunks = np.full((int(pieces.sum()), width), -1, dtype=np.int64)
-    chunks[chunk, slot] = np.arange(len(label))
+    chunks[piece + within // width, within % width] = np.arange(sizes.sum())
     return np.where(chunks < 0, chunks[:, :1], chunks)
