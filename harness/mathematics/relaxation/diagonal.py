@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.models import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -126,7 +127,8 @@ def trace_minimal(model: PairwiseModel, *, tolerance: float = 1e-3, max_sweeps: 
     coupled = np.flatnonzero(np.diff(W.indptr))
     if 8 * model.num_edges > n * n:
         W = W.toarray()
-    classes = [(c, W[c]) for c in _colour_classes(model) if np.isin(c, coupled).all()]
+    colours = colouring(n, model.edges)[coupled]
+    classes = [(rows, W[rows]) for rows in (coupled[colours == colour] for colour in np.unique(colours))]
     d, check = np.zeros(n), 32
     for sweep in range(1, max_sweeps + 1):
         for rows, block in classes:
@@ -142,15 +144,3 @@ def trace_minimal(model: PairwiseModel, *, tolerance: float = 1e-3, max_sweeps: 
     # A margin for floating point, in which the smallest eigenvalue is only known to rounding.
     d[coupled] += shift * (1 + 1e-9)
     return d
-
-
-def _colour_classes(model: PairwiseModel) -> list[IntArray]:
-    """Greedy colouring in index order; variables without neighbours apart, in the last class."""
-    W: Any = model.csr()
-    colour = np.full(model.num_variables, -1, dtype=np.int64)
-    for i in range(model.num_variables):
-        around = W.indices[W.indptr[i] : W.indptr[i + 1]]
-        if len(around):
-            neighbour_colours = set(colour[around].tolist())
-            colour[i] = next(c for c in range(len(neighbour_colours) + 1) if c not in neighbour_colours)
-    return [np.flatnonzero(colour == c) for c in [*range(colour.max() + 1), -1] if (colour == c).any()]
