@@ -65,7 +65,7 @@ class BoundMethod:
         """Of a method that finds its own starts."""
         return self.engine.init(seed, np.zeros((self.model.num_variables, chains), dtype=np.int8))
 
-    def estimate(self, trace: Trace) -> Estimate:
+    def estimate_from(self, trace: Trace) -> Estimate:
         """With what simplifying may have rounded."""
         return origins.allowing_for(self.method.estimate(self.model, self.tables, trace), self.rounding)
 

@@ -92,7 +92,7 @@ def anneal_backwards(
     begun = clock()
     planned = binding.plan_simplified(model, "pt", "numpy", {}, tier="generic")
     state, trace = _run_tempering(planned, seed, begun + TEMPERING * seconds, clock)
-    moving, estimate = estimates.summarise_travel(trace), planned.estimate(trace)
+    moving, estimate = estimates.summarise_travel(trace), planned.estimate_from(trace)
     if not moving.is_sufficient or "not mixed" in estimate.status:
         raise UnsupportedError(
             f"tempering has not mixed ({moving.trips:g} round trips of {moving.replicas} replicas), so that its last "

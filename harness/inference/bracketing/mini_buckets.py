@@ -132,7 +132,7 @@ def raise_lower(
 
 
 def _finding(planned: BoundMethod, trace: Trace, name: str, look: int) -> Finding:
-    estimate = planned.estimate(trace)
+    estimate = planned.estimate_from(trace)
     finding = Finding(stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, name), by=name, look=look)
     if estimate.log_z_kind != "estimate":
         return finding

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import spinbench
-from spinbench.mathematics import statistics
 from spinbench.measuring import isolation, process_state, provenance, records
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import WorkerPool
