@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Share of waiting in a run's wall time above which a process does not have its core to itself.
 WAITING_SHARE = 0.05
-# Environment variables with the folders in which compiled code is kept from one process to the next.
+# Environment variables with the folders of compiled code that processes share.
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 # Environment variable of a worker whose folders of compiled code no other process writes into.
 OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
@@ -92,7 +92,7 @@ def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
     n_files_before = _count_cached_files()
     yield compilation
     if "compiled" not in registry.backend_class(backend).provides:
-        # New files are another process's.
+        # The backend does not compile: new files come from another process.
         return
     compilation["kind"] = "fresh"
     if _count_cached_files() == n_files_before:

@@ -17,17 +17,17 @@ from spinbench.measuring.record_types import Record
 # Reads a number from a record; None if it has none.
 RecordValue = Callable[[Record], float | None]
 CONFIDENCE = 0.95
-# Quantile of the normal law for two-sided intervals of that confidence.
+# Quantile of the normal law for two-sided intervals at `CONFIDENCE`.
 NORMAL_QUANTILE = 1.96
-# Errors that are less are equal.
+# Smaller errors count as equal.
 SMALLEST_ERROR = 1e-9
-# Times fewer samples than at its end, from which a run's own checkpoints tell how an error scatters.
+# Checkpoints of a run with at least 1/64 of its samples show how its error scatters.
 MAX_SAMPLE_RATIO = 64
-# Such checkpoints.
+# Smallest number of such checkpoints.
 MIN_CHECKPOINTS = 4
-# Half-width, as a share of the error, of a single run that has fewer.
+# Relative half-width of the error of a single run with fewer checkpoints.
 DEFAULT_RELATIVE_HALF_WIDTH = 0.7
-# (samples, error) of the checkpoints of a run.
+# (samples, error) at the checkpoints of a run.
 ErrorPath = Sequence[tuple[float, float]]
 
 
@@ -213,7 +213,7 @@ def pool_rmse(metrics: Sequence[Metric], path: ErrorPath = ()) -> ReplicateMean:
 def _scatter_along_path(path: ErrorPath, value: float) -> tuple[float, float]:
     """Standard error of a single run's error, and the quantile for its interval."""
     last = max((samples for samples, _ in path), default=0.0)
-    # Errors fall with √n.
+    # Errors fall as 1 / √n, which this removes.
     logs = [
         math.log(error) + math.log(n) / 2 for n, error in path if error > 0 and n > 0 and n * MAX_SAMPLE_RATIO >= last
     ]
@@ -250,7 +250,8 @@ def rank_values(values: Sequence[tuple[float, float]]) -> list[int]:
     squares (Zou and Donner, "Construction of confidence intervals about effect measures", Stat. Med. 27, 2008). An
     error of which little is known has a low rank.
     """
-    # by differences, noise that grows with the error hides the distance to an error that is far smaller
+    # logarithms, not differences: noise that grows with the error would hide how far apart a large and a small error
+    # are
     scaled = [
         (math.log(max(error, SMALLEST_ERROR)), half_width / max(error, SMALLEST_ERROR)) for error, half_width in values
     ]
