@@ -187,7 +187,7 @@ class ResultFiles:
         return benchmarks
 
     def _discover_benchmarks(self) -> dict[str, Any]:
-        """The families' benchmarks, as asv finds them in spinbench's own suite.
+        """The benchmarks that asv finds in spinbench's own suite.
 
         No code of the checkout is imported, which others may have written.
         """
@@ -202,8 +202,7 @@ class ResultFiles:
                 reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
                 raise HistoryError(f"asv cannot import the benchmarks in {suite}: {reason}")
             descriptions: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
-        names = {family.benchmark_name(metric.name) for family in self.families.values() for metric in family.metrics}
-        return {benchmark["name"]: benchmark for benchmark in descriptions if benchmark["name"] in names}
+        return {benchmark["name"]: benchmark for benchmark in descriptions}
 
     def _machine_description(self) -> dict[str, str]:
         """asv's description of this machine."""

@@ -261,7 +261,9 @@ def _check_range(override: Override) -> None:
     values = override.value()
     if isinstance(values, RangeSweep):
         step = float(values.step or 0)
-        if not step or abs((float(values.stop or 0) - float(values.start or 0)) / step) > MAX_VALUES:
+        if not step:
+            raise SpinbenchError(f"{override.input_line} was given, whose values cannot be made")
+        if abs((float(values.stop or 0) - float(values.start or 0)) / step) > MAX_VALUES:
             raise SpinbenchError(f"{override.input_line} was given; a range has at most {MAX_VALUES} values")
 
 

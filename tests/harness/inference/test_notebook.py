@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot
 import numpy as np
 import pytest
 from fake_notebook import FakeNotebook
@@ -193,6 +194,8 @@ def test_names_are_no_markup() -> None:
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_the_picture_shows_marginals_and_log_z(kind: str) -> None:
+    # Those of other tests.
+    matplotlib.pyplot.close("all")
     found = ANSWERS[kind]()
     drawn = found.plot()
     panels = {axes.get_ylabel(): axes for axes in drawn}

@@ -48,6 +48,8 @@ class Planted(Method):
         series = trace.series("p")
         claims = marginal_claims(series, trace.samples, np.zeros(n), np.ones(n))
         marginals, errors = trace.mean("p").mean(axis=-1), claims.error_bounds / BOUND
+        if not self.bug:
+            errors = claims.se
         kary = bool(model.groups)
         match self.bug:
             case "no errors":
@@ -316,7 +318,8 @@ class PlantedKernel(Kernel):
         return p
 
     def _update(self, s, p, unit, field, u, moving):
-        u = u.astype(self.real)
+        # Single precision rounds to 1 what is close to it.
+        u = np.minimum(u.astype(self.real), np.nextafter(self.real.type(1), self.real.type(0)))
         if len(unit) == 1:
             (i,) = unit
             p[i] = 1 / (1 + np.exp(-field[0]))

@@ -52,7 +52,7 @@ def change_folder() -> None:
 def run_planned(monkeypatch: pytest.MonkeyPatch, *bodies: Callable[[], None], **options: Any) -> int:
     """`spinbench check` of these checks, one after another."""
     planned = [Check("toy.numpy", f"{body.__name__} {number}", body) for number, body in enumerate(bodies)]
-    monkeypatch.setattr(command, "checks", lambda *names, **settings: planned)
+    monkeypatch.setattr(command.suite, "checks", lambda *names, **settings: planned)
     return command.main("numpy", "toy", **options)
 
 

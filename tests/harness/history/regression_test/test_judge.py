@@ -142,7 +142,7 @@ def test_other_machines_give_no_verdict_on_cost_but_on_accuracy(rng: np.random.G
     found = compared(runs(rng, SEEDS), runs(rng, SEEDS, factor, same_stream=False, machine=OTHER_MACHINE))
     assert set(verdicts(found, "step_seconds").values()) == {"undecided"}
     assert {one.metric.name for one in found.worse} == {"marginal_rmse"}
-    assert any("measured on different machines (jax" in note for note in found.notes)
+    assert any("measured on different machines (torch" in note for note in found.notes)
 
 
 def test_noise_is_learnt_from_the_past_of_the_same_machine(rng: np.random.Generator) -> None:
