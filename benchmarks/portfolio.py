@@ -136,12 +136,12 @@ def record(path: Path, seconds: float, part: str, families: list[str]) -> None:
         done = set(zip(rows["model"], rows["method"], strict=True))
     for family, name, make in list(models(families))[number::parts]:
         model = make()
-        candidates = [each for each in default() if (name, each.recorded_as) not in done]
+        candidates = [each for each in default() if (name, each.name_with_settings) not in done]
         if not candidates:
             continue
         exact = spinbench.exact(model)
         for candidate in candidates:
-            label = candidate.recorded_as
+            label = candidate.name_with_settings
             row = {"family": family, "model": name, "method": label, "seconds": seconds}
             errors = run_error(model, exact, candidate, seconds)
             line = pd.DataFrame([row | errors])
@@ -198,7 +198,7 @@ def report(runs: pd.DataFrame, seconds: float, part: str, families: list[str]) -
         exact = spinbench.exact(model)
         candidates = default()
         best = {label for target in TARGETS for label in recorded[target].nsmallest(2).index}
-        errors = [run_error(model, exact, each, seconds) for each in candidates if each.recorded_as in best]
+        errors = [run_error(model, exact, each, seconds) for each in candidates if each.name_with_settings in best]
         for target in TARGETS:
             advice = None
             with contextlib.suppress(SpinbenchError):

@@ -23,7 +23,8 @@ _MAX_LISTED = 8
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """
+    """Labels of a model's variables and names of their states.
+
     Attributes:
         labels: (M,) of the variables; empty where they are numbers.
         states: of the states of variables where they have names.
@@ -33,8 +34,8 @@ class Names:
     states: StateNames = field(default_factory=dict)
 
     @classmethod
-    def of_original(cls, model: PairwiseModel | FactorGraph) -> Names:
-        """Of the variables that the user gave, observed ones included."""
+    def from_model(cls, model: PairwiseModel | FactorGraph) -> Names:
+        """The names of the variables that the user gave, observed ones included."""
         return cls((model.origin or model).labels, model.state_names)
 
     def label(self, v: int) -> Hashable:

@@ -108,7 +108,7 @@ class Arguments:
             else:
                 (flags if argument.startswith("-") else overrides).append(_FOLDER.sub("sweep_dir=", argument))
         if resume is not None:
-            first = stored_command(resume)
+            first = read_command(resume)
             of_the_call = list(filter(_OF_THE_CALL.match, overrides))
             if len(of_the_call) == len(overrides):
                 changed = set(map(_key, of_the_call))
@@ -152,7 +152,7 @@ def _key(line: str) -> str:
     return line.partition("=")[0]
 
 
-def stored_command(folder: Path) -> tuple[list[str], str]:
+def read_command(folder: Path) -> tuple[list[str], str]:
     """The overrides that a sweep was started with, and where."""
     try:
         content = json.loads((folder / COMMAND_FILE).read_text(encoding="utf-8"))

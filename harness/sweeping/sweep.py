@@ -33,7 +33,7 @@ from spinbench.sweeping import (
     settings_checks,
     sweepers,
 )
-from spinbench.sweeping.arguments import Arguments, stored_command
+from spinbench.sweeping.arguments import Arguments, read_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -233,7 +233,7 @@ def open_folder(arguments: Arguments, sweep_dir: str | None, report: str | None)
             atomic.clear_fragments(part)
         overrides, started_in = list(arguments.overrides), os.getcwd()
         if arguments.resume is not None:
-            overrides, started_in = stored_command(folder)
+            overrides, started_in = read_command(folder)
         command_line = {"overrides": overrides, "started_in": started_in, "report": report}
         atomic.write_json(command, command_line)
     except OSError as error:

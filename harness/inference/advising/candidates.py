@@ -69,7 +69,7 @@ class Candidate:
         return f"{self.method}.{self.backend}"
 
     @property
-    def recorded_as(self) -> str:
+    def name_with_settings(self) -> str:
         """Its name in tables of runs on any backend: "blocks(size=4096)"."""
         return self.label.removesuffix(f".{self.backend}")
 

@@ -1,4 +1,4 @@
-"""What is cheap to see of a model and tells which methods suit it."""
+"""Features of a model that are cheap to compute and tell which methods suit it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NAMES = (
     *("log2_variables", "log2_degree", "log2_states", "order"),
     *("zeros", "log2_entries", "log2_coupling", "log2_field"),
 )
-# log2 of entries along an order of elimination that count as out of reach, however many there are.
+# Largest log2 of table entries along an elimination order: models with more are out of reach alike.
 MAX_LOG2_ENTRIES = 50.0
-# Nats; what is weaker counts as it.
+# Smallest mean coupling or field, in nats: below it a model is as good as independent, whatever the logarithm says.
 WEAKEST = 0.01
 
 
@@ -52,7 +52,7 @@ def features(model: Model) -> FloatArray:
 
 
 def _log2_entries(problem: Problem) -> float:
-    """Along a quick order of elimination, as far as one is searched for."""
+    """log2 of the table entries along a quick elimination order, at most `MAX_LOG2_ENTRIES`."""
     cards, pairs = problem.cardinalities, problem.pairs
     if len(cards) > MANY:
         return MAX_LOG2_ENTRIES

@@ -32,7 +32,8 @@ WITNESS = 0.3
 TOO_SHORT = 3.0
 # Share of the time remaining at the end that the winner's last run is planned to take.
 FINAL = 0.85
-# Largest delay of the last run beyond the budget: a share of the budget plus a number of seconds.
+# Largest delay of the last run beyond the budget: a share of the budget, at most as many seconds, and these seconds.
+# Commands end within a second of their budget.
 LATE = 0.2
 LATE_SECONDS = 0.5
 
@@ -180,7 +181,7 @@ class Race:
         seconds = share * self.left
         if (request := entrant.longer(seconds)) is not None:
             entrant.ask(request)
-            entrant.take(min(OVERRUN * seconds, self.left + LATE * self.budget) + LATE_SECONDS)
+            entrant.take(min(OVERRUN * seconds, self.left + min(LATE * self.budget, LATE_SECONDS)) + LATE_SECONDS)
 
     def _finish(self) -> None:
         """The winner so far gets what is left, less a share for somebody who may bear it out.
@@ -197,11 +198,11 @@ class Race:
             self._lengthen(self.of(others[0]), WITNESS)
         views = [view for view in self.views() if self.of(view).racing and self.of(view).sampler]
         if self.left > 0 and views:
-            last = min(views, key=self._expected_error)
+            last = min(views, key=self._predict_error)
             self._tell(f"{last.candidate.label} runs to the end")
             self._lengthen(self.of(last), FINAL)
 
-    def _expected_error(self, view: View) -> float:
+    def _predict_error(self, view: View) -> float:
         """Of a longer run: the portfolio's, with a margin, where the first run was too short to tell."""
         if view.doubt == brackets.ALONE or "too short" in view.doubt:
             return TOO_SHORT * self.of(view).expected

@@ -58,7 +58,7 @@ class RunSource:
     def names(self) -> Names:
         """Of the variables that the user gave."""
         if self.model_names is None and self.model is not None:
-            return Names.of_original(self.model)
+            return Names.from_model(self.model)
         return self.model_names or Names()
 
     def find_pairs(self) -> PairsWithErrors:

@@ -181,7 +181,7 @@ def _slow_pair_model() -> SolvedModel:
     return SolvedModel(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
 
 
-def _pinned_model() -> SolvedModel:
+def _strong_fields_model() -> SolvedModel:
     """Pairs in one state, but for e^-100: of the first twelve both are 1, of the others both 0. What leaves it draws
     its neighbour after it, and both stay there."""
     biases = np.repeat([-100.0, -200.0], [24, 8])
@@ -242,7 +242,7 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "eleven neighbours": graphs.complete_model,
     "4000 variables": lambda: _independent_paths_model(500, 8, 4),
     "80000 variables": lambda: _independent_paths_model(10_000, 8, 4),
-    "pinned": _pinned_model,
+    "pinned": _strong_fields_model,
     "111 pairs": lambda: _independent_pairs_model(111),
     "slow pair": _slow_pair_model,
     "tree": _tree_model,

@@ -103,7 +103,7 @@ def test_candidates_are_names_pairs_and_methods() -> None:
     assert other is not None
     assert other.label == "gibbs.numpy"
     assert other.without_compilation() is None
-    assert {one.recorded_as for one in candidates.default()} >= {"gibbs", "wmb", "bp", "pt", "blocks(size=4096)"}
+    assert {one.name_with_settings for one in candidates.default()} >= {"gibbs", "wmb", "bp", "pt", "blocks(size=4096)"}
 
 
 @pytest.mark.parametrize(

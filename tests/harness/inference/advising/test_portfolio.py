@@ -59,7 +59,7 @@ def test_features_tell_models_apart() -> None:
 
 def test_the_shipped_table_knows_all_that_race_by_default() -> None:
     table = portfolio.read_table()
-    assert {candidate.recorded_as for candidate in default()} >= set(table.methods)
+    assert {candidate.name_with_settings for candidate in default()} >= set(table.methods)
     assert len(table.methods) == len(DEFAULT)
     assert table.features.shape[1] == len(NAMES)
     for errors in table.log_errors.values():
