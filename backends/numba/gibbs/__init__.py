@@ -1,15 +1,15 @@
-"""Gibbs sampling in compiled code: one kernel, whose forms suit different models and numbers of chains.
+"""Gibbs sampling in compiled code: one kernel, whose five forms of sweeps suit different models and numbers of chains.
 
 A form is a file: its compiled loops, `run_*(tables, asked, steps, chains)`, and below them its class, which says how it
 keeps chains and makes its tables. All draw from the same conditional probabilities; `kernel.choose` says which runs:
 
-    single_updates  single_updates.py random scans, single updates: one variable after the other
     dense           dense.py          long rows: fields are kept, and a row of W is added when its row flips
     pattern_lanes   pattern_lanes.py  from 8 chains on, up to 6 neighbours a row: probabilities are looked up by the
                                       neighbours' states, in vectors of 32 chains; also all of precision_bits
     lanes           lanes.py          from 16 chains on: vectors over chains
     pattern_rows    pattern_rows.py   fewer chains, up to 6 neighbours, small models: looked up row by row
     sites           sites.py          the rest: vectors over the rows of a colour or level
+    single_updates  single_updates.py no sweeps: random scans, single updates, one variable after the other
 
 What several of them stand on:
 

@@ -20,7 +20,7 @@ from numba.np.arrayobj import make_array
 
 from spinbench.backends.numba.machine_code import CHECKED
 from spinbench.backends.numba.simd import checks
-from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, wide
+from spinbench.backends.numba.simd.vectors import Emitter, Typed, Vector, intrinsic_of, spread_over, wide
 
 if TYPE_CHECKING:
     from numba.core.typing.templates import Signature
@@ -151,10 +151,9 @@ def _gather(emitter: Emitter, source: Typed, where: ir.Value) -> ir.Value:
         numbers = [builder.extract_element(where, ir.IntType(32)(lane)) for lane in range(lanes)]
         places = [element_place(emitter, source, (types.int32, number)) for number in numbers]
         checks.check(emitter.context, builder, source, places, 1)
-    # llvmlite builds no addresses from a vector of indices: a scalar address is built, and its operands are replaced.
-    addresses = builder.gep(pointer, [ir.IntType(32)(0)])
-    addresses.indices, addresses.operands = [where], [pointer, where]
-    addresses.type = ir.VectorType(pointer.type, lanes)
+    # llvmlite takes a vector of indices where the base is a vector, too, and its element type is said.
+    bases = spread_over(builder, pointer, ir.VectorType(pointer.type, lanes))
+    addresses = builder.gep(bases, [where], source_etype=pointer.type.pointee)
     every = ir.VectorType(ir.IntType(1), lanes)
     number = f"{'f' if isinstance(element, types.Float) else 'i'}{element.bitwidth}"
     function = builder.module.declare_intrinsic(

@@ -6,9 +6,17 @@ What is imported for type checkers alone does not count: it may go without a use
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from llvmlite import ir
+from numba.core import caching, registry
 
 from spinbench.backends import numba as backend
+from spinbench.backends.numba.kernel_cache import KernelLocator
 
 PUBLIC = {"numba", "numba.extending", "llvmlite"}
 # Names outside of `PUBLIC`, and the files that import them.
@@ -57,3 +65,46 @@ def test_no_private_attribute_of_numba_is_read() -> None:
         and ast.unparse(node).startswith(("nb._", "numba._", "numba.core", "nb.core"))
     }
     assert not read
+
+
+def test_the_code_generator_tells_the_processors_features() -> None:
+    """`simd.memory.look_up` chooses between an instruction and loads by them."""
+    code_generator = registry.cpu_target.target_context.codegen()
+    assert hasattr(code_generator, "magic_tuple"), "simd/memory.py: Numba's code generator has no magic_tuple"
+    features = code_generator.magic_tuple()[2]
+    assert isinstance(features, str), f"simd/memory.py: magic_tuple()[2] is no text of features, but {features!r}"
+
+
+def test_addresses_are_built_of_a_vector_of_indices() -> None:
+    """`simd.memory.gather` says the element type to llvmlite, which then asks nothing of the indices."""
+    element, lanes = ir.DoubleType(), 4
+    bases, places = ir.VectorType(element.as_pointer(), lanes), ir.VectorType(ir.IntType(32), lanes)
+    function = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), [bases, places]), "gather")
+    builder = ir.IRBuilder(function.append_basic_block())
+    addresses = builder.gep(function.args[0], [function.args[1]], source_etype=element)
+    assert addresses.type == bases, "simd/memory.py: addresses of a vector of indices are no vector of llvmlite's"
+    assert f"getelementptr double, {bases} " in str(addresses)
+
+
+def test_numba_asks_the_locator_of_kernels_for_what_it_has() -> None:
+    """Numba's own locators have the attributes and methods that `kernel_cache.KernelLocator` repeats."""
+    source = inspect.getsource(caching)
+    assert "_locator._py_file" in source, "kernel_cache.py: Numba does not read _py_file of its locators"
+    missing = caching._CacheLocator.__abstractmethods__ - vars(KernelLocator).keys()
+    assert not missing, f"kernel_cache.py: Numba's locators have {missing}, KernelLocator has not"
+
+
+@pytest.mark.parametrize(
+    "name", ["compile", "enable_caching", "stats"], ids=lambda name: f"kernel_cache.py: Dispatcher.{name}"
+)
+def test_dispatchers_have_what_the_guard_of_compilation_calls(name: str) -> None:
+    dispatcher: Any = numba.njit(lambda x: x)
+    assert hasattr(dispatcher, name)
+    assert dispatcher.stats._fields == ("cache_path", "cache_hits", "cache_misses")
+
+
+@pytest.mark.parametrize("option", ["_nrt", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper"])
+def test_numba_knows_the_options_of_kernels(option: str) -> None:
+    """A Numba without one of them names it and compiles no kernel."""
+    dispatcher: Any = numba.njit(**{option: True})(lambda x: x)
+    dispatcher.compile((numba.int64,))
