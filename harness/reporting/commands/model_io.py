@@ -10,7 +10,7 @@ from rich.text import Text
 
 from spinbench.errors import ModelError, SpinbenchError
 from spinbench.foundation.overrides import is_assignment
-from spinbench.foundation.remarks import printable
+from spinbench.foundation.remarks import printable, remark
 from spinbench.models import Model, families, load, specs
 from spinbench.models.files.text import read_text
 from spinbench.reporting.leaderboard import format_number
@@ -24,7 +24,7 @@ MAX_PRINTED_MARGINALS = 20
 
 
 def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[str, object]]:
-    """A model, and its configuration in a sweep."""
+    """A model, and its configuration in a sweep; a remark where a file of evidence beside it is not read."""
     if name in specs.names() and name != families.FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
     if not (Path(name).suffix or Path(name).exists()):
@@ -32,6 +32,8 @@ def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[s
     files = {"model.path": name, "model.evidence": evidence}
     present = {key: file for key, file in files.items() if file is not None}
     paths = {key: file if is_assignment(file) else str(Path(file)) for key, file in present.items()}
+    if evidence is None and Path(f"{name}.evid").is_file():
+        remark(f"{name}.evid is there and is not read; --evidence {name}.evid observes what it says")
     return load(name, evidence=evidence), {"model": families.FILE, **paths}
 
 

@@ -90,6 +90,13 @@ def test_verdicts_and_tolerances_are_an_exit_status(
     assert sentence in capsys.readouterr().out
 
 
+def test_evidence_beside_a_model_is_named_where_it_is_not_read(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    beside = path.with_name("chain.uai.evid")
+    beside.write_text("1 0 1")
+    assert run(path, *QUICK) == run(path, *QUICK, "--evidence", beside) == 0
+    assert capsys.readouterr().err.count(f"{beside} is there and is not read") == 1
+
+
 def numbers_of(path: Path) -> list[float]:
     """Of a .MAR file, behind its heading."""
     head, *numbers = path.read_text().split()
