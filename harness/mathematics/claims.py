@@ -76,7 +76,7 @@ class MarginalClaims(NamedTuple):
         mcse: (N,) Monte Carlo standard errors of batch means alone, of which effective sample sizes are made.
         r_hat: (N,) split R-hat.
         memory: the largest share of a variable's spread that chains remember; 0 where that may be chance.
-        doubt: why not to believe the errors, or "".
+        doubt: why not to believe the errors: "not mixed", "too short" or "too few chains"; or "".
     """
 
     se: FloatArray
