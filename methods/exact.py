@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +33,9 @@ class Exact(Method[Tables]):
 
     name = "exact"
     summary = "exact log Z and marginals by elimination or a closed form"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    anytime: ClassVar[bool] = False
-    started: ClassVar[bool] = False
-    heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "exact"
+    model_form = "any"
+    kind = "direct"
+    heaviest = "exact"
 
     solver: str = "auto"
     max_gib: float | None = None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Set
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from spinbench.api.backend import Backend
 from spinbench.api.method import Method
-from spinbench.api.types import Precision
+from spinbench.api.types import MethodKind, ModelForm, Precision
 
 Kind = Literal["backends", "methods", "kernels"]
-TAKES = ("pairwise", "any", "categorical", "either")
 PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
 """What a backend provides for a precision."""
 _REQUIRED: dict[Kind, tuple[type, tuple[str, ...]]] = {
@@ -41,9 +40,10 @@ def _wrong_method(plugin: Any) -> str:
         return "is no dataclass"
     if not isinstance(plugin.needs, Set):
         return f"has needs={plugin.needs!r}; a frozenset is needed"
-    if plugin.takes in TAKES:
-        return ""
-    return f"has takes={plugin.takes!r}; {', '.join(TAKES)} are allowed"
+    for member, allowed in (("kind", get_args(MethodKind)), ("model_form", get_args(ModelForm))):
+        if (value := getattr(plugin, member)) not in allowed:
+            return f"has {member}={value!r}; {', '.join(allowed)} are allowed"
+    return ""
 
 
 def _wrong_backend(plugin: Any) -> str:

@@ -6,10 +6,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple
 
 from spinbench.api.bounds import Bound
-from spinbench.api.types import Array, Key, LogZKind, Reduction, State, StateT, Tables, TablesT
+from spinbench.api.old_members import translate_members
+from spinbench.api.types import (
+    Array,
+    Key,
+    LogZKind,
+    MethodKind,
+    ModelForm,
+    Reduction,
+    State,
+    StateT,
+    Tables,
+    TablesT,
+)
 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
@@ -128,8 +140,8 @@ class Program(Generic[TablesT, StateT]):
 
     Attributes:
         init: (key, tables, start) -> state; `start` is an (N, C) array in the backend's real type: of 0 and 1 or, where
-            `Method.takes` is not "pairwise", of each variable's states 0 … K - 1. If `start` holds exact draws of p(s),
-            the state must be an exact draw of the chain's target, unless `Method.burnt_in`.
+            `Method.model_form` is not "pairwise", of each variable's states 0 … K - 1. If `start` holds exact draws of
+            p(s), the state must be an exact draw of the chain's target, unless `Conformance.burn_in_first`.
         step: (key, tables, state) -> state, one sample.
         observe: (tables, state) -> {name: array}; one entry for each of the method's `reductions`.
         warm: like `step`, during burn-in: it may adapt settings held in the state. By default `step`.
@@ -164,6 +176,20 @@ class Program(Generic[TablesT, StateT]):
             object.__setattr__(self, "warm", self.step)
 
 
+class Conformance(NamedTuple):
+    """What the conformance suite has to know of a method.
+
+    Attributes:
+        burn_in_first: exact draws of p(s) are no exact draws of what the chains hold (of auxiliary temperatures, say),
+            and the suite burns chains in before it looks whether they keep their law.
+        exact_on_trees: once an iteration has ended, its marginals and log Z are exact where the factor graph has no
+            loop; the suite holds it to that.
+    """
+
+    burn_in_first: bool = False
+    exact_on_trees: bool = False
+
+
 class Method(ABC, Generic[TablesT]):
     """An inference method. Subclasses are frozen dataclasses; their fields are the method's settings.
 
@@ -180,39 +206,35 @@ class Method(ABC, Generic[TablesT]):
     """Names of importable modules that the generic program needs beside the backend's."""
     install: ClassVar[str] = ""
     """The command that installs them."""
-    kernels_alone: ClassVar[str] = ""
-    """Why there is no generic program, as a refusal and `spinbench list` say it; empty: they say no more than that."""
     removed: ClassVar[Mapping[str, str]] = {}
     """Settings that there were in earlier versions, and what to do instead."""
-    takes: ClassVar[Literal["pairwise", "any", "categorical", "either"]] = "pairwise"
+    model_form: ClassVar[ModelForm] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
     variables, and turns the marginals of units back); any: the model, simplified; categorical: the same, but of a
     `PairwiseModel` with 1-of-K groups a `FactorGraph` that has a variable of K states in place of each, and the harness
     turns its answers back; either: a `PairwiseModel` without groups where the model is one or can be, else the
     `FactorGraph`, as categorical."""
-    anytime: ClassVar[bool] = True
-    """False: one `advance` gives the whole answer (exact solvers), and budgets do not apply."""
-    stochastic: ClassVar[bool] = True
-    """False: iterations towards a fixed point; there is no burn-in, and a run may end early (`finished`)."""
-    started: ClassVar[bool] = True
-    """False: the states that `init` is given do not matter, since draws are its own, or there are none."""
-    burnt_in: ClassVar[bool] = False
-    """True: exact draws of p(s) are no exact draws of what the chains hold (of auxiliary temperatures, say), and the
-    conformance suite burns chains in before it looks whether they keep their law."""
+    kind: ClassVar[MethodKind] = "sampler"
+    """How a run goes. sampler: chains that move from the states they start in, with a burn-in; draws: random draws of
+    its own, for which neither starts nor burn-in matter; iteration: towards a fixed point, without burn-in, and a run
+    may end early (`finished`); direct: one `advance` gives the whole answer, and budgets do not apply.
+
+    An iteration whose statistic "iterations", reduced by "last", says how many steps each chain has taken begins with
+    short batches, none of which is thrown away, and `Result.samples` is the number of its steps."""
     single_site: ClassVar[bool] = False
     """True: chains change one variable at a time, so that hard zeros may part their states for good. Runs are then not
     believed where a part that no such change leads to weighs more than their errors allow."""
-    exact_on_trees: ClassVar[bool] = False
-    """True: once an iteration has ended, its marginals and log Z are exact where the factor graph has no loop. The
-    conformance suite takes it at its word."""
-    counted_by: ClassVar[str | None] = None
-    """Of an iteration: the statistic, reduced by "last", that says how many steps each chain has taken so far. A run
-    then begins with short batches, none of its steps is thrown away, and `Result.samples` is the number of them."""
+    conformance: ClassVar[Conformance] = Conformance()
+    """What the conformance suite has to know of it; runs do not ask."""
 
     heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = ""
     """How a heaviest state is found with it (`target="map"`). exact: by elimination, whatever it computes otherwise;
     annealed: its program's `temper` takes its chains from hot to cold; cooled: it samples p*^β, at a β at which nearly
     all variables stay, and the `states` in which its chains end count. Empty: it is not asked for one."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        translate_members(cls)
 
     @property
     @abstractmethod

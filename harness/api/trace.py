@@ -59,7 +59,6 @@ class Trace:
         self,
         reductions: Mapping[str, Reduction],
         capacity: int = 0,
-        counted_by: str | None = None,
         chains: int = 1,
         numbers: int = 0,
     ) -> None:
@@ -68,7 +67,6 @@ class Trace:
         Args:
             reductions: of each statistic.
             capacity: batches that are wanted.
-            counted_by: `Method.counted_by`.
             chains: of the run.
             numbers: of a batch, about, where that is known before there is one.
 
@@ -77,7 +75,7 @@ class Trace:
         """
         check_reductions(reductions)
         self.reductions = dict(reductions)
-        self.counted_by = counted_by
+        self.counts_iterations = self.reductions.get("iterations") == "last"
         self.aimed = capacity
         enough = MAX_BATCHES * MANY_CHAINS // max(chains, MANY_CHAINS) // 2 * 2
         self._most = max(capacity + capacity % 2, min(MAX_BATCHES, max(enough, MANY_BATCHES)))
@@ -136,7 +134,7 @@ class Trace:
             self._batches.append(stored)
             self.counts.append(count)
         requested = self.samples + count
-        self.samples = requested if self.counted_by is None else int(stored[self.counted_by].max())
+        self.samples = int(stored["iterations"].max()) if self.counts_iterations else requested
 
     def limit(self, batches: int) -> None:
         """Lower the number of batches that are stored from here on, but not below what the run needs."""
@@ -269,7 +267,7 @@ class Trace:
 
     def _part(self, batches: Sequence[int]) -> Trace:
         """A trace of some of the batches."""
-        part = Trace(self.reductions, counted_by=self.counted_by)
+        part = Trace(self.reductions)
         part._batches = [self._batches[i] for i in batches]
         part.counts = [self.counts[i] for i in batches]
         part.samples = sum(part.counts)

@@ -11,6 +11,10 @@ Precision = Literal["float32", "float64"]
 LogZKind = Literal["estimate", "lower", "upper", "exact"]
 Tier = Literal["native", "generic", "unsupported", "unavailable", "broken"]
 
+MethodKind = Literal["sampler", "draws", "iteration", "direct"]
+RANDOM_KINDS: tuple[MethodKind, ...] = ("sampler", "draws")
+ModelForm = Literal["pairwise", "any", "categorical", "either"]
+
 Reduction = Literal["sum", "logsumexp", "last"]
 """How a statistic is combined over the steps of a batch: summed, summed in the log domain, or its value after
 the last step (a thinned draw)."""

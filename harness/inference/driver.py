@@ -72,7 +72,7 @@ def drive(
     Raises:
         BudgetError: the seconds end before the first sample, or are seen to be too few for it.
     """
-    pilot = preflight(engine, budget, trace.counted_by is not None, start=start, seed=seed, warm_up=warm_up)
+    pilot = preflight(engine, budget, trace.counts_iterations, start=start, seed=seed, warm_up=warm_up)
     clock = Stopwatch(pilot.seconds, pilot.cpu)
     schedule: Schedule
     if budget.samples is not None:

@@ -68,7 +68,7 @@ class Estimator:
             InvalidResultError: it is none, such as a probability above 1.
         """
         request, bound, model = self._request, self._bound, self._bound.model
-        if self._simple.is_solved and bound.method.anytime:
+        if self._simple.is_solved and bound.method.kind != "direct":
             return self._exact(trace)
         estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
@@ -149,7 +149,7 @@ class Estimator:
             log_z_estimates=estimate.log_z_estimates,
             diagnostics=estimate.diagnostics,
             settings=asdict(method),  # type: ignore[call-overload]
-            chains=self._chains if method.anytime else 1,
+            chains=1 if method.kind == "direct" else self._chains,
             seed=request.options.seed,
             precision=request.options.precision,
             device=request.options.device,

@@ -57,9 +57,9 @@ def spread_starts(model: Model, chains: int, seed: int, sampler: bool) -> np.nda
 
 def initial_states(method: Method, model: Model, chains: int, seed: int) -> np.ndarray:
     """(N, C) states as `spread_starts`; int8 zeros for a method to which they do not matter."""
-    if not method.started:
+    if method.kind in ("draws", "direct"):
         return np.zeros((model.num_variables, chains), dtype=np.int8)
-    return spread_starts(model, chains, seed, method.anytime and method.stochastic)
+    return spread_starts(model, chains, seed, method.kind == "sampler")
 
 
 def check_start(start: np.ndarray, model: Model) -> np.ndarray:
@@ -171,5 +171,5 @@ def check_name(start: str, method: Method) -> None:
     if start not in DRAWING:
         allowed = " or ".join(map(repr, DRAWING))
         raise SpinbenchError(f"start={start!r} was given; {allowed}, or an array of states, is needed")
-    if not (method.anytime and method.started):
+    if method.kind in ("draws", "direct"):
         raise UnsupportedError(f"{method.name} starts from no states, so that start={start!r} would change nothing")

@@ -25,11 +25,11 @@ def model_for_method(model: Model, method: Method) -> Model:
     Raises:
         UnsupportedError: it cannot be had so.
     """
-    if method.takes == "pairwise":
+    if method.model_form == "pairwise":
         return _as_pairs(model, method)
-    if method.takes != "any" and isinstance(model, PairwiseModel) and model.groups:
+    if method.model_form != "any" and isinstance(model, PairwiseModel) and model.groups:
         model = merge_groups(model)
-    if method.takes != "either" or isinstance(model, PairwiseModel):
+    if method.model_form != "either" or isinstance(model, PairwiseModel):
         return model
     try:
         return to_pairwise(model, one_of_k=False)
@@ -42,7 +42,7 @@ def _as_pairs(model: Model, method: Method) -> PairwiseModel:
         return to_pairwise(model)
     except ConversionError as why:
         reason = f"takes pairwise models: {why}"
-        if type(method).takes == "pairwise":
+        if method.model_form == "pairwise":
             raise UnsupportedError(f"{method.name} {reason}; gibbs, bp and mf take this one") from None
         fields = dataclasses.fields(method)  # type: ignore[arg-type]
         settings = {field.name: getattr(method, field.name) for field in fields}

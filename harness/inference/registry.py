@@ -162,7 +162,7 @@ def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
     """Why a pair without a kernel to ask does not run; empty if the program does."""
     owner = "" if wish.kernel is None else f" from {wish.kernel}"
     if owner or wish.tier == "native" or (wish == ANY and method.program is Method.program):
-        return ": ".join(filter(None, [f"{method.name} has no kernel for {backend.name}{owner}", method.kernels_alone]))
+        return f"{method.name} has no kernel for {backend.name}{owner}"
     why = why_no_program(method, backend)
     if why and wish == ANY:
         return f"{why} and there is no kernel {method.name}.{backend.name}"

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from spinbench.api import Method, Precision
+from spinbench.api.types import RANDOM_KINDS
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget, Tolerance, check_whole
@@ -68,7 +69,7 @@ class Request:
     @property
     def is_sampler(self) -> bool:
         """Whether chains move from state to state, from where they start."""
-        return self.method.anytime and self.method.stochastic and self.method.started
+        return self.method.kind == "sampler"
 
     @property
     def simplifies(self) -> bool:
@@ -110,7 +111,7 @@ def check_request(
         raise SpinbenchError(f"precision={options.precision!r} was given; float32 and float64 are allowed")
     chosen, wish = _make_method(method, settings), kernels.Wish(options.tier, options.kernel)
     registry.require_support(chosen, backend, options.precision, wish)
-    if chosen.anytime:
+    if chosen.kind != "direct":
         check_weight_range(chosen.name, model, options.precision)
     if options.target is not None:
         _check_target(options.target, chosen, until=options.until, keep=options.keep, start=options.start)
@@ -167,13 +168,13 @@ def _parse_budget(budget_option: Budget | int | str, options: Options, method: M
     budget = Budget.parse(budget_option, options.burn_in)
     if options.until is not None:
         budget = dataclasses.replace(budget, until=Tolerance.parse(options.until))
-    if budget.until is not None and not (method.anytime and method.stochastic):
+    if budget.until is not None and method.kind not in RANDOM_KINDS:
         raise UnsupportedError(
             f"until='{budget.until}' was given; {method.name} makes no draws whose errors could fall"
         )
-    if method.stochastic:
-        return budget
-    return dataclasses.replace(budget, burn_in=0)
+    if method.kind == "iteration":
+        return dataclasses.replace(budget, burn_in=0)
+    return budget
 
 
 def _make_method(method: str | Method, settings: dict[str, object]) -> Method:

@@ -140,7 +140,7 @@ def run(
     preflight.check_step(bound.method, bound.tables, bound.tier, request.budget, states.shape[1])
     estimator = Estimator(request, simple, bound, states.shape[1])
     recorder = _recorder(request, bound, states)
-    at_once = not request.method.anytime or (simple.is_solved and recorder is None)
+    at_once = request.method.kind == "direct" or (simple.is_solved and recorder is None)
     outcome = _drive(request, bound, states, estimator, recorder, at_once=at_once)
     source = RunSource(
         pairs=estimator.pairs(),
@@ -227,7 +227,7 @@ def _drive(
     method, seed, chains = request.method, request.options.seed, states.shape[1]
     engine = cast("Engine", recorder or bound.engine)
     numbers = states.size if request.is_sampler else 0
-    trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, numbers)
+    trace = Trace(method.reductions, method.batches(chains), chains, numbers)
     trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: preflight.WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
@@ -254,7 +254,7 @@ def _drive(
 
 def _last_states(method: Method, engine: Engine, state: State) -> np.ndarray | Callable[[], np.ndarray | None] | None:
     """(N, C) in which chains ended, or what gives them, where that would be compiled for it; None: there are none."""
-    if state is None or not (method.stochastic and method.started and hasattr(engine, "states")):
+    if state is None or not (method.kind == "sampler" and hasattr(engine, "states")):
         return None
     if getattr(engine, "compiles", False):
         return partial(engine.states, state)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from rich.console import RenderableType
 from rich.table import Table
 
+from spinbench.api.types import RANDOM_KINDS
 from spinbench.foundation.remarks import format_count
 from spinbench.inference import kernels, registry
 from spinbench.measuring.record_types import Record
@@ -191,7 +192,7 @@ def work_table(method: str, model: str, chains: int, group: Sequence[Record]) ->
 def is_sampler(record: Record) -> bool:
     """Whether a record is of chains; else it is of a solution."""
     method = registry.method_class(record.config["method"]["name"])
-    return method.anytime and method.stochastic
+    return method.kind in RANDOM_KINDS
 
 
 def kernel_rate(record: Record) -> float | None:

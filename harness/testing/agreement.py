@@ -33,7 +33,7 @@ MAX_DIFFERENCE = 1e-6
 MAX_ORDER_DIFFERENCE = 0.02
 
 
-@PAIR_CHECKS.add("accuracy, {}", "iteration", "method.exact_on_trees", over=TREES)
+@PAIR_CHECKS.add("accuracy, {}", "iteration", "method.conformance.exact_on_trees", over=TREES)
 def check_exact_on_tree(pair: Pair, name: str) -> None:
     """An iteration with `exact_on_trees` gives exact marginals and log Z on a tree."""
     exact = find_solved_model(name)

@@ -204,7 +204,7 @@ def _require_no_correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float6
         )
 
 
-@PAIR_CHECKS.add("independence of batching", "method.anytime")
+@PAIR_CHECKS.add("independence of batching", "anytime")
 def check_batching(pair: Pair) -> None:
     """How a run is cut into calls, short ones or long ones, does not change it.
 
@@ -289,7 +289,7 @@ def _run_single_steps(pair: Pair, seed: int, start: npt.NDArray[np.int8]) -> dic
     """Statistics of a few steps, one by one: few states of a small model make many sequences."""
     engine = pair.trial("dense").engine
     state = engine.init(seed, start)
-    if pair.method.anytime:
+    if pair.anytime:
         state = run_burn_in(engine, state, 8)
     batches = advance_batches(engine, state, [1] * step_count(pair.method, 8))[1]
     return {name: np.stack([batch[name] for _, batch in batches]) for name in batches[0][1]}

@@ -52,11 +52,11 @@ def check_many_variables(pair: Pair, name: str) -> None:
     if estimate.marginals is not None:
         if not pair.sampler:
             _require_same_marginals_of_like_variables(estimate, exact)
-        elif pair.method.started:
+        elif pair.method.kind != "draws":
             _require_right_on_average(at, batches, estimate, exact)
     if not pair.sampler and estimate.log_z is not None:
         compare_log_z(estimate, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
-    if pair.method.exact_on_trees and estimate.status == "ok" and estimate.marginals is not None:
+    if pair.method.conformance.exact_on_trees and estimate.status == "ok" and estimate.marginals is not None:
         off = float(np.abs(estimate.marginals - exact.marginals).max())
         require(off <= 1e-4, f"of {name}, marginals are off by up to {off:.2g}, though small trees' are right")
 
@@ -69,9 +69,9 @@ def _run_few_steps(at: Trial, exact: SolvedModel) -> Batches:
     """
     assert exact.draw is not None
     state = at.engine.init(SEED, exact.draw(CHAINS, SEED))
-    if not at.method.anytime:
+    if at.method.kind == "direct":
         return run_with_deadline(MAX_SECONDS, exact.model.name, lambda: advance_batches(at.engine, state, [1])[1])
-    if at.method.burnt_in:
+    if at.method.conformance.burn_in_first:
         state = at.engine.warm(state, BURN_IN)
     compiles = not isinstance(at.engine, ProgramEngine) or at.engine.compiles
 

@@ -10,6 +10,7 @@ from unittest import SkipTest
 import numpy as np
 
 from spinbench.api import Estimate, Method, Precision, Tables
+from spinbench.api.types import RANDOM_KINDS
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
 from spinbench.inference import binding, registry
 from spinbench.inference.kernels import ANY, Wish
@@ -90,12 +91,17 @@ class Pair:
     @property
     def sampler(self) -> bool:
         """Whether it makes chains of random draws."""
-        return self.method.anytime and self.method.stochastic
+        return self.method.kind in RANDOM_KINDS
+
+    @property
+    def anytime(self) -> bool:
+        """Whether it has an answer after each step."""
+        return self.method.kind != "direct"
 
     @property
     def iteration(self) -> bool:
         """Whether it goes step by step and draws nothing."""
-        return self.method.anytime and not self.method.stochastic
+        return self.method.kind == "iteration"
 
     @property
     def compiles_once(self) -> bool:
@@ -144,9 +150,9 @@ class Pair:
             if CASES[case].start == "exact":
                 draw = bound.law.exact_draws
             state = bound.engine.init(seed, draw(chains, seed))
-            if self.sampler and (CASES[case].start == "random" or self.method.burnt_in):
+            if self.sampler and (CASES[case].start == "random" or self.method.conformance.burn_in_first):
                 state = run_burn_in(bound.engine, state, BURN_IN)
-            lengths = [BATCH] * BATCHES if self.method.anytime else [1]
+            lengths = [BATCH] * BATCHES if self.method.kind != "direct" else [1]
             self._samples[key] = Sample(bound, advance_batches(bound.engine, state, lengths)[1])
         return self._samples[key]
 
@@ -168,7 +174,7 @@ class Pair:
             SkipTest: it takes none of them.
         """
         # Not for exact methods, to which these models may be too large.
-        for name in MANY_STATE_MODELS if self.method.anytime else ():
+        for name in MANY_STATE_MODELS if self.method.kind != "direct" else ():
             with suppress(SkipTest):
                 at = self.trial(name, precision)
                 if not self.sampler or name == MANY_STATE_MODELS[-1] or (at.chains_differ and not at.has_long_steps):

@@ -123,7 +123,7 @@ def check_inputs_unchanged(pair: Pair) -> None:
     states = initial_states.random_start(at.model, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [(leaf, leaf.tobytes()) for leaf in tree_arrays(at.tables)]
     state = at.engine.init(SEED, states)
-    if at.method.anytime:
+    if at.method.kind != "direct":
         state = at.engine.adapt(at.engine.warm(state, 2), True)
     steps = step_count(at.method, 2)
     at.estimate(advance_batches(at.engine, state, [steps])[1])

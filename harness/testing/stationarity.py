@@ -27,7 +27,7 @@ def check_stationarity(pair: Pair, case: str) -> None:
     Of methods that draw by themselves it is the joint law alone: means of few weighted draws are off.
     """
     sample = _sample_from_exact_draws(pair, case, pair.chains)
-    if pair.method.started:
+    if pair.method.kind != "draws":
         _require_exact_marginals(pair, sample, pair.chains)
     if case in CASES:
         _require_joint_law(pair, replace(sample, batches=sample.batches[-1:]))
@@ -36,7 +36,7 @@ def check_stationarity(pair: Pair, case: str) -> None:
 @PAIR_CHECKS.add("stationarity, many chains", "sampler", "compiles_once")
 def check_stationarity_of_many_chains(pair: Pair) -> None:
     """Many more chains keep the exact marginals, so that small errors of their law show."""
-    if not pair.method.started:
+    if pair.method.kind == "draws":
         skip("its draws do not come from its chains")
     _sample_from_exact_draws(pair, "dense", pair.chains)  # warm-up: compiles
     since = time.process_time()
@@ -51,7 +51,7 @@ def _sample_from_exact_draws(pair: Pair, case: str, chains: int) -> Sample:
     """A few steps of chains that start from exact draws."""
     bound = pair.trial(case)
     state = bound.engine.init(SEED + 1, _exact_start(bound, chains))
-    if pair.method.burnt_in:
+    if pair.method.conformance.burn_in_first:
         state = run_burn_in(bound.engine, state, BURN_IN)
     return Sample(bound, advance_batches(bound.engine, state, [1] * LAGS)[1])
 

@@ -77,7 +77,7 @@ def check_keys_used_once(pair: Pair) -> None:
     engine = ProgramEngine(program, backend, at.tables, pair.method.reductions)
     state = engine.init(SEED, at.law.uniform_states(LANES, SEED))
     steps = 1
-    if pair.method.anytime:
+    if pair.method.kind != "direct":
         state, steps = engine.adapt(engine.warm(state, 2), True), 2
     state, _ = engine.advance(state, steps)
     engine.look(state)
@@ -148,7 +148,7 @@ def check_ends_of_unit_interval(pair: Pair, precision: Precision | None = None) 
 @PAIR_CHECKS.add("random numbers of variables", "sampler")
 def check_variables_independent(pair: Pair) -> None:
     """Variables that nothing couples are uncorrelated, at one time and from one step to the next."""
-    if not pair.method.started:
+    if pair.method.kind == "draws":
         skip("what it reports is not of chains")
     exact, at = find_solved_model(UNCOUPLED_MODEL), pair.trial(UNCOUPLED_MODEL)
     batches = advance_batches(at.engine, at.start_chains(FEW_CHAINS, SEED), [1] * LOOKS)[1]

@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, State, Trace
+from spinbench.api.types import RANDOM_KINDS
 from spinbench.inference.binding import BoundMethod
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks import validity
@@ -55,7 +56,7 @@ class Trial(BoundMethod):
     @property
     def sampler(self) -> bool:
         """Whether it makes chains of random draws."""
-        return self.method.anytime and self.method.stochastic
+        return self.method.kind in RANDOM_KINDS
 
     @property
     def burn_in_divisor(self) -> int:
@@ -71,13 +72,13 @@ class Trial(BoundMethod):
 
     def run(self, chains: int, seed: int, lengths: list[int], steps: int = BURN_IN) -> Batches:
         """Batches of these lengths after a burn-in of so many steps; of methods that answer at once, the answer."""
-        if not self.method.anytime:
+        if self.method.kind == "direct":
             lengths = [1]
         return advance_batches(self.engine, self.start_chains(chains, seed, steps), lengths)[1]
 
     def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
         """Estimate of a whole run, including warm-up and looks."""
-        trace = Trace(self.method.reductions, self.method.batches(chains), self.method.counted_by)
+        trace = Trace(self.method.reductions, self.method.batches(chains))
         trace.digest = self.method.digest(self.model, self.tables, chains)
         drive(
             self.engine,
@@ -127,9 +128,9 @@ class Trial(BoundMethod):
 
 def step_count(method: Method, steps: int) -> int:
     """`steps` for methods that have an answer at any time; 1 for others, which end in one step."""
-    if method.anytime:
-        return steps
-    return 1
+    if method.kind == "direct":
+        return 1
+    return steps
 
 
 def flatten_values(values: Any) -> FloatArray | None:

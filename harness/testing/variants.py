@@ -76,7 +76,7 @@ def small_numbers(method: Method) -> Iterator[tuple[str, int | float]]:
     """(setting, value) of a sampler's small numbers that it does not refuse; what an iteration ends with, a tolerance
     or a start, may change its answer."""
     hints = hints_of(type(method))
-    if not method.stochastic:
+    if method.kind == "iteration":
         return
     for field in fields(method):  # type: ignore[arg-type]
         for value in (value for part in _union_members(hints.get(field.name)) for value in SMALL.get(part, ())):
@@ -110,7 +110,7 @@ def _check_law_with(pair: Pair, changed: dict[str, Any]) -> str:
         reporting[setting_name] = setting_value
     try:
         other = _pair_with_settings(pair, reporting | changed, pair.chains)
-        if other.sampler and other.method.started:
+        if other.sampler and other.method.kind != "draws":
             check_stationarity(other, "dense")
             shapes.check_log_z_of_whole_run(other)
         else:
@@ -214,7 +214,7 @@ def _output_bytes(pair: Pair) -> list[tuple[str, bytes]]:
     """What a few chains report."""
     bound = pair.trial("dense")
     state = bound.engine.init(SEED, bound.law.uniform_states(FEW_CHAINS, SEED))
-    if pair.method.anytime:
+    if pair.anytime:
         state = bound.engine.adapt(bound.engine.warm(state, STEPS), True)
     state, statistics = bound.engine.advance(state, step_count(pair.method, STEPS))
     return [
@@ -255,12 +255,7 @@ def check_answers_with_setting(pair: Pair, name: str, value: object) -> None:
             answers.check_factor_graph(other, "three states")
     except UnsupportedError as refusal:
         skip(f"refused: {refusal}")
-    if (
-        other.native
-        and not other.sampler
-        and other.method.anytime
-        and (where := agreement.find_other_implementation(other))
-    ):
+    if other.native and not other.sampler and other.anytime and (where := agreement.find_other_implementation(other)):
         with suppress(SkipTest):
             agreement.check_same_answers(other, *where, tolerance=agreement.MAX_DIFFERENCE)
     if other.sampler:

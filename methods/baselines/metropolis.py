@@ -48,8 +48,8 @@ class Metropolis(Method[GraphTables]):
 
     name: ClassVar[str] = "metropolis"
     summary: ClassVar[str] = "single-site Metropolis sampling on any factor graph; Metropolised Gibbs by setting"
-    takes = "categorical"
-    single_site: ClassVar[bool] = True
+    model_form = "categorical"
+    single_site = True
 
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Proposal)

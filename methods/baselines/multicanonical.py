@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.foundation.settings import check_whole
 from spinbench.mathematics.bennett import beside, ratio
 from spinbench.mathematics.claims import Claim, log_z_parts
@@ -59,8 +59,8 @@ class Multicanonical(Method[Tables]):
 
     name: ClassVar[str] = "multicanonical"
     summary: ClassVar[str] = "flat histograms of the log weight, reweighted; log Z from β = 0; any factor graph"
-    takes = "categorical"
-    burnt_in: ClassVar[bool] = True
+    model_form = "categorical"
+    conformance = Conformance(burn_in_first=True)
 
     def __post_init__(self) -> None:
         check_whole(self, "bins", 2, zero=True)

@@ -75,7 +75,7 @@ class NestedSampling(Method[Tables]):
     summary: ClassVar[str] = (
         "nested sampling with labels and levels set by a pilot; log Z without bias; any factor graph"
     )
-    takes = "categorical"
+    model_form = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "points", 0, MAX_POINTS)

@@ -58,7 +58,7 @@ class TemperedTransitions(Method[Tables]):
 
     name: ClassVar[str] = "tempered_transitions"
     summary: ClassVar[str] = "Gibbs sweeps and tempered transitions up to β = 0 and back; log Z from both ways"
-    takes = "categorical"
+    model_form = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "temperatures", 0)

@@ -59,8 +59,8 @@ class ProposalMethod(Method[Tables]):
 
     proposal: Kind = "bp_tree"
 
-    takes = "categorical"
-    started: ClassVar[bool] = False
+    model_form = "categorical"
+    kind = "draws"
 
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Kind)

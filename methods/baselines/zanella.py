@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
@@ -36,9 +36,9 @@ class Zanella(Method[Tables]):
 
     name: ClassVar[str] = "zanella"
     summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"
-    takes = "categorical"
-    single_site: ClassVar[bool] = True
-    burnt_in: ClassVar[bool] = True
+    model_form = "categorical"
+    single_site = True
+    conformance = Conformance(burn_in_first=True)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

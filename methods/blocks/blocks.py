@@ -69,8 +69,8 @@ class Blocks(Method[Tables]):
 
     name: ClassVar[str] = "blocks"
     summary: ClassVar[str] = "Gibbs sampling of blocks of bounded width, each drawn exactly; any factor graph"
-    takes: ClassVar[Literal["pairwise", "any", "categorical"]] = "categorical"
-    heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "annealed"
+    model_form = "categorical"
+    heaviest = "annealed"
 
     def __post_init__(self) -> None:
         check_whole(self, "size", 2)

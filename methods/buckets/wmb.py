@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol, cast
+from typing import ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -62,9 +62,8 @@ class WeightedMiniBuckets(Method[Tables]):
 
     name: ClassVar[str] = "wmb"
     summary: ClassVar[str] = "weighted mini-buckets: an upper bound on log Z, and independent draws of bounded weight"
-    kernels_alone: ClassVar[str] = "mini-buckets are all of different shapes, each of which would be compiled"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    started: ClassVar[bool] = False
+    model_form = "any"
+    kind = "draws"
 
     def __post_init__(self) -> None:
         check_whole(self, "ibound", 0, 30)

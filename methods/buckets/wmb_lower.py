@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,11 +35,8 @@ class LowerMiniBuckets(Method[Tables]):
 
     name: ClassVar[str] = "wmb_lower"
     summary: ClassVar[str] = "mini-buckets with negative weights, a lower bound on log Z"
-    kernels_alone: ClassVar[str] = "mini-buckets are all of different shapes, each of which would be compiled"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
-    started: ClassVar[bool] = False
-    counted_by: ClassVar[str | None] = "iterations"
+    model_form = "any"
+    kind = "iteration"
 
     def __post_init__(self) -> None:
         check_whole(self, "ibound", 0, 30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from spinbench.api import Estimate, ForneyModel, Method, Model, Reduction, Trace
 from spinbench.errors import SpinbenchError
@@ -44,9 +44,8 @@ class Gauged(Method[GaugePlan]):
     deltas: Sequence[float] = DELTAS
     seed: int = 0
 
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
-    counted_by: ClassVar[str | None] = "iterations"
+    model_form = "any"
+    kind = "iteration"
     names: ClassVar[tuple[str, ...]]
     """Bounds that a run reports, by name."""
 

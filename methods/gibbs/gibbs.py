@@ -103,11 +103,11 @@ class Gibbs(Method[Tables | GraphTables]):
     precision_bits: int = 0
     threads: int = 1
 
-    takes: ClassVar[Literal["pairwise", "any", "either"]] = "either"
-    single_site: ClassVar[bool] = True
+    model_form = "either"
+    single_site = True
     name: ClassVar[str] = "gibbs"
     removed: ClassVar[Mapping[str, str]] = {"ladder": "log_z=chib_bar and log_z=stones know log Z at least as well"}
-    heaviest: ClassVar[Literal["", "exact", "annealed", "cooled"]] = "annealed"
+    heaviest = "annealed"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Model, Namespace, Program, Reduction, Trace
+from spinbench.api import Array, Backend, Conformance, Estimate, Model, Namespace, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
@@ -67,7 +67,7 @@ class BeliefPropagation(FixedPointMethod[Tables]):
 
     name: ClassVar[str] = "bp"
     summary: ClassVar[str] = "loopy belief propagation; Bethe log Z, exact on trees"
-    exact_on_trees: ClassVar[bool] = True
+    conformance = Conformance(exact_on_trees=True)
 
     def __post_init__(self) -> None:
         check_choice(self, "schedule", Schedule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,9 +43,8 @@ class FixedPointMethod(Method[TablesT]):
 
     tolerance: float = 1e-9
 
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
-    stochastic: ClassVar[bool] = False
-    counted_by: ClassVar[str | None] = "iterations"
+    model_form = "any"
+    kind = "iteration"
 
     def __post_init__(self) -> None:
         check_setting(self, "tolerance", self.tolerance > 0, "a positive number")

@@ -68,7 +68,7 @@ class Annealed(Method[Tables]):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "annealed populations with an unbiased estimate of Z; AIS, population annealing"
-    takes = "categorical"
+    model_form = "categorical"
 
     def __post_init__(self) -> None:
         check_whole(self, "particles", 0, MAX_PARTICLES)

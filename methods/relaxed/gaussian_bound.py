@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class GaussianBound(Method[GaussianFit]):
 
     name: ClassVar[str] = "gaussian_bound"
     summary: ClassVar[str] = "Gaussian upper bound on log Z of dense binary models, and draws of bounded weight"
-    takes: ClassVar[Literal["pairwise", "any"]] = "pairwise"
-    started: ClassVar[bool] = False
+    model_form = "pairwise"
+    kind = "draws"
 
     def __post_init__(self) -> None:
         check_setting(self, "delta", 0 < self.delta < 1, "a number between 0 and 1")

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from spinbench.api import (
     Backend,
+    Conformance,
     Estimate,
     Method,
     Model,
@@ -82,8 +83,8 @@ class ParallelTempering(Method[Tables]):
         "houdayer": "more sweeps or more chains reach the same errors",
     }
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
-    takes = "categorical"
-    burnt_in: ClassVar[bool] = True
+    model_form = "categorical"
+    conformance = Conformance(burn_in_first=True)
     heaviest = "cooled"
 
     def __post_init__(self) -> None:

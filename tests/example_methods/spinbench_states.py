@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class StateGibbs(Method):
 
     name: ClassVar[str] = "state_gibbs"
     summary: ClassVar[str] = "Gibbs sampling of variables of any number of states"
-    takes: ClassVar[Literal["pairwise", "any"]] = "any"
+    model_form = "any"
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -106,5 +106,5 @@ def run_chains(budget: Budget, engine: FakeEngine, *, batches: int = 0, **option
 
 def run_iteration(budget: Budget, engine: FakeEngine, **options: Any) -> Run:
     """A run that counts its own steps, and is estimated by nothing."""
-    trace = Trace({"iterations": "last"}, counted_by="iterations")
+    trace = Trace({"iterations": "last"})
     return run_chains(budget, engine, **{"trace": trace, "estimate": lambda trace: Estimate()} | options)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from spinbench.api.types import RANDOM_KINDS
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.foundation import deadline
 from spinbench.foundation.child import Child, DiedError, first_ready
@@ -138,7 +139,7 @@ class Entrant:
         requests, self._requests = multiprocessing.Pipe(duplex=False)
         self.child = Child(answer_requests, (work, iter(requests.recv, None)), fork=True)
         requests.close()
-        self.sampler = self.candidate.method_with_settings.stochastic
+        self.sampler = self.candidate.method_with_settings.kind in RANDOM_KINDS
         self.ask(Budget(seconds=seconds, cpu=deadline.on_cpu()))
 
     def ask(self, request: Budget) -> None:
@@ -185,7 +186,7 @@ class Entrant:
         factor = (seconds - rest) / max(moving, 1e-4)
         if factor < MIN_GROWTH:
             return None
-        if not self.candidate.method_with_settings.started:
+        if self.candidate.method_with_settings.kind == "draws":
             return Budget(seconds=seconds - rest, cpu=deadline.on_cpu())
         # Half of the rest was loading.
         factor += rest / 2 / max(moving, 1e-4)

@@ -106,7 +106,7 @@ def run_on_cooled_model(request: Request, bound: binding.BoundMethod, start: np.
         BudgetError: the seconds are over before a sample.
     """
     method, budget, chains = bound.method, request.budget, start.shape[1]
-    trace = Trace(method.reductions, method.batches(chains), method.counted_by, chains, 0)
+    trace = Trace(method.reductions, method.batches(chains), chains, 0)
     warm_up = partial(method.warm_up, bound.tables)
     with show_progress(request.who, budget, lambda: trace.samples, chains):
         run = driver.drive(

@@ -116,7 +116,7 @@ def layout(model: PairwiseModel, order: Order) -> Layout:
     """
     if model.groups:
         raise UnsupportedError(
-            f"{model.name} has 1-of-K groups, which sweeps of binary variables would break; a method with takes = "
+            f"{model.name} has 1-of-K groups, which sweeps of binary variables would break; a method with model_form = "
             '"categorical" gets variables of K states in their place'
         )
     count, edges, degree = model.num_variables, model.edges, model.degrees

@@ -50,7 +50,7 @@ class MyMethod(Method[Tables]):
 
     name: ClassVar[str] = "mine"  # name of the entry point
     summary: ClassVar[str] = "naive mean field, a lower bound on log Z"
-    stochastic: ClassVar[bool] = False  # leave this line out for a sampler
+    kind = "iteration"  # leave this line out for a sampler
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:

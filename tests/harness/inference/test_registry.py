@@ -161,7 +161,7 @@ METHOD = "import dataclasses\n@dataclasses.dataclass\nclass Bad(Method): name = 
         ("methods", "class Bad(Method): name = 'bad'", "lacks the class attribute summary"),
         ("methods", "class Bad(Method): name = 'bad'; summary = 'none'", "is no dataclass"),
         ("methods", f"{METHOD}; needs = 'arrays'", "needs='arrays'; a frozenset is needed"),
-        ("methods", f"{METHOD}; takes = 'all'", "takes='all'; pairwise, any, categorical, either are allowed"),
+        ("methods", f"{METHOD}; kind = 'chain'", "kind='chain'; sampler, draws, iteration, direct are allowed"),
         ("kernels", "Bad = 3", "is no class"),
         ("kernels", "class Bad: pass", "has no init and no advance; a spinbench.api.Kernel is needed"),
     ],

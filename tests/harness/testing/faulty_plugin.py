@@ -156,7 +156,7 @@ class Halving(Method):
 
     name = "halving"
     summary = "right where nothing is coupled"
-    stochastic = False
+    kind = "iteration"
     fault: str = ""
 
     @property

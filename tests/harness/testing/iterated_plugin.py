@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spinbench.api import Estimate, FactorGraph, Kernel, Method, Program
+from spinbench.api import Conformance, Estimate, FactorGraph, Kernel, Method, Program
 from spinbench.errors import UnsupportedError
 
 TOLERANCE = 1e-9
@@ -21,7 +21,7 @@ class Iterated(Method):
 
     name = "iterated"
     summary = "mean field, all variables at once and half of the way"
-    stochastic = False
+    kind = "iteration"
 
     @property
     def reductions(self):
@@ -63,7 +63,7 @@ class Exact(Iterated):
     """Says what mean field is not."""
 
     name = "sworn"
-    exact_on_trees = True
+    conformance = Conformance(exact_on_trees=True)
 
 
 class IteratedKernel(Kernel):
@@ -100,9 +100,8 @@ class Summed(Method):
     name = "summed"
     summary = "the sum over all states"
     needs = frozenset()
-    takes = "any"
-    anytime = False
-    stochastic = False
+    model_form = "any"
+    kind = "direct"
 
     @property
     def reductions(self):

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from spinbench.api import Estimate, Method, Program, standard_error
+from spinbench.api import Conformance, Estimate, Method, Program, standard_error
 from spinbench.errors import SpinbenchError, UnsupportedError
 
 
@@ -82,7 +82,7 @@ class Tempered(Placed):
 
     name = "tempered"
     summary = "two temperatures"
-    burnt_in = True
+    conformance = Conformance(burn_in_first=True)
 
     def plan(self, model):
         if np.abs(model.couplings).max(initial=0) > 30:
@@ -120,7 +120,7 @@ class Tempered(Placed):
 @dataclass(frozen=True)
 class Unburnt(Tempered):
     name = "unburnt"
-    burnt_in = False
+    conformance = Conformance()
 
 
 @dataclass(frozen=True)

@@ -180,5 +180,5 @@ def test_scan_tables_hold_the_model(model, order):
 
 def test_groups_are_refused():
     model = PairwiseModel.from_edges(np.zeros(3), [], [], groups=[(0, 1)])
-    with pytest.raises(UnsupportedError, match=r'takes = "categorical" gets variables of K states'):
+    with pytest.raises(UnsupportedError, match=r'model_form = "categorical" gets variables of K states'):
         layout(model, "chromatic")
