@@ -167,11 +167,11 @@ def log_z_estimates(tables: Tables, trace: Trace, *, mixed: bool) -> tuple[dict[
     name, diagnostics = "chib_bar", {}
     if trace.climb is None:
         bridge = _two_sided_ratio(trace)
-        bridge = bridge._replace(supported=bridge.supported and mixed)
     else:
         name, diagnostics = "stones", {"stones_rungs": float(len(trace.climb.betas))}
         bridge = stepping_stones.stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
         bridge = bridge._replace(value=bridge.value + _log_num_states(tables))
+    bridge = bridge._replace(supported=bridge.supported and mixed)
     diagnostics |= {"log_z_overlap": bridge.overlap, "log_z_weight_ess": bridge.weight}
     if trace.wanted:
         diagnostics["stones_burn_in_needed"] = float(trace.wanted)

@@ -71,7 +71,7 @@ def gibbs_estimate(
     means, draws = series.mean(), trace.samples * series.chains
     errors = marginal_claims(series, trace.samples, low, high, every=series.every)
     reported_name, estimates, diagnostics = log_z.log_z_estimates(
-        estimator, rows.base, float(tables.mode_log_weight), trace
+        estimator, rows.base, float(tables.mode_log_weight), trace, mixed=errors.doubt != "not mixed"
     )
     claim = estimates.get(reported_name)
     # Variables that were not updated are still in their initial states.

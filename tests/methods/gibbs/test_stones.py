@@ -120,6 +120,16 @@ def test_the_default_climbs_where_the_look_from_both_sides_cannot_see() -> None:
         assert result.burn_in <= 1.4 * 400
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_chains_that_were_cooled_too_fast_resolve_no_log_z(seed: int) -> None:
+    """Each is stuck where it came to; log p* along the way differs less between them than marginals do."""
+    model = planar_glass(24, beta=1.5)
+    result = spinbench.run(model, "gibbs", "numba", 2000, seed=seed)
+    assert result.log_z < spinbench.exact(model).log_z - 3
+    assert result.status == "marginals not mixed, log Z unresolved"
+    assert result.evidence["log_z"].level == "doubtful"
+
+
 def test_a_budget_in_seconds_climbs_within_its_burn_in() -> None:
     result = spinbench.run(planar_glass(16, beta=0.4), "gibbs", "numba", "300 ms")
     assert list(result.log_z_estimates) == ["stones"]
