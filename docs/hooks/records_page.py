@@ -11,8 +11,10 @@ from typing import Any
 import methods_page
 import msgspec
 
+from spinbench.api.metric import Metric
 from spinbench.measuring.record_parts import Checkpoint
 from spinbench.measuring.record_types import Record
+from spinbench.metrics import METRICS, registry
 from spinbench.reporting.leaderboard import Row
 
 HEAD = """# Columns of records: the record fields
@@ -20,8 +22,8 @@ HEAD = """# Columns of records: the record fields
 A sweep writes a record, a JSON file, for each cell. `spinbench.read(FOLDER)` and `cells.csv` of
 `spinbench report --tables` have a line a record and these columns, whose names are those of the JSON joined by dots.
 NAME stands for the name of a setting, a package, an estimator or a metric. Settings are `config.…`, as
-[Configuration](configuration.md) has them; numbers of plugins stand under `metrics.NAME`. The columns of
-[leaderboard.csv](#leaderboard) and [trajectories.csv](#trajectories) are below.
+[Configuration](configuration.md) has them; numbers of plugins stand under `metrics.NAME`. The [metrics](#metrics) and
+the columns of [leaderboard.csv](#leaderboard) and [trajectories.csv](#trajectories) are below.
 
 | column | type | meaning |
 |---|---|---|
@@ -33,6 +35,14 @@ BOARD_OMITTED = {"records", "metric_means"}
 """No columns: the records behind a row, and what has columns of its own."""
 
 
+METRICS_HEAD = """
+## Metrics { #metrics }
+
+`metrics.NAME.value` is there for each of these names, or `metrics.NAME.failed` says why not. Lower is better.
+
+| NAME | meaning |
+|---|---|
+"""
 LEADERBOARD = """
 ## leaderboard.csv { #leaderboard }
 
@@ -61,7 +71,14 @@ def text() -> str:
         for field in dataclasses.fields(Row)
         if field.name not in BOARD_OMITTED
     )
-    return f"{HEAD}{_rows(Record)}{LEADERBOARD}{board}{TRAJECTORIES}{_rows(Checkpoint)}"
+    summaries = {name: _summary(registry.load_metric(name)) for name in registry.metric_names()}
+    names = "".join(f"| `{name}` | {_one_line(meaning)}. |\n" for name, meaning in (METRICS | summaries).items())
+    return f"{HEAD}{_rows(Record)}{METRICS_HEAD}{names}{LEADERBOARD}{board}{TRAJECTORIES}{_rows(Checkpoint)}"
+
+
+def _summary(metric: Metric) -> str:
+    """The first paragraph of its docstring."""
+    return methods_page.prose(type(metric)).partition("\n\n")[0].removesuffix(".")
 
 
 def _rows(part: type[msgspec.Struct]) -> str:

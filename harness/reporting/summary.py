@@ -130,8 +130,8 @@ def _draw_and_announce(draw: Callable[[], Sequence[Path]], subject: str) -> None
 def _print_oversubscribed(records: Sequence[Record]) -> None:
     shared = [record.oversubscribed for record in records if record.oversubscribed]
     if shared:
-        text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long: {shared[0]}"
-        print_line(text, "yellow")
+        text = f"{len(shared)} of {len(records)} cells oversubscribed, so that their seconds are too long"
+        print_line(f"{text}; one of them: {shared[0]}", "yellow")
 
 
 def _print_problems(records: Sequence[Record]) -> None:

@@ -43,7 +43,7 @@ def init(folder: Path) -> list[str]:
             versions.begin(folder)
     except OSError as error:
         raise SpinbenchError(f"{folder} cannot be written: {error.strerror or error}") from error
-    units, then = "commits", "commit these files, then: "
+    units, then = "commits", f"name your cells in {WORKFLOW} (CELLS), commit these files, then: "
     if not tracked:
         units, then = "versions of spinbench and its plugins", f"cd {folder}, then: "
     return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {units}"]

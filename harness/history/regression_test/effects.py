@@ -265,7 +265,8 @@ def _format_reason_counts(metric: Metric, reasons: Iterable[str]) -> tuple[str, 
 
 def _disturbance_notes(metric: Metric, slow: int, drift: float, factor: float) -> Iterable[str]:
     if slow:
-        yield f"{metric.title}: {slow} runs left out: a fixed loop next to them took over 15 % longer than usual"
+        runs = format_count(slow, "run")
+        yield f"{metric.title}: {runs} left out: a fixed loop next to them took over 15 % longer than usual"
     if abs(drift) > MAX_DRIFT:
         yield (
             f"{metric.title}: a fixed loop took x{math.exp(drift):.2f} as long at head, so that the machine's speed "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from spinbench.foundation.remarks import format_count
 from spinbench.history.regression_test import effects, measurements
 from spinbench.history.regression_test.judge import Finding, Judgement, Tested, sort_findings
 
@@ -53,10 +54,11 @@ def format_summary(judgement: Judgement) -> str:
     counts = Counter[str](finding.verdict for finding in judgement.findings)
     counts.update(failure.verdict for failure in judgement.failures)
     counts.update(change.verdict for change in judgement.level_changes)
-    tests = sum(finding.p is not None for finding in judgement.findings)
+    tests = [finding for finding in judgement.findings if finding.p is not None]
+    undecided = sum(finding.verdict == "undecided" for finding in tests)
     return (
-        f"{tests} tests: {counts['worse']} worse, {counts['better']} better, "
-        f"{counts['not worse than 10 %']} not worse than 10 %, the others undecided; "
+        f"{format_count(len(tests), 'test')}: {counts['worse']} worse, {counts['better']} better, "
+        f"{counts['not worse than 10 %']} not worse than 10 %, {undecided} undecided; "
         f"{counts['fails']} cells fail that worked, {counts['mended']} work that failed; "
         f"{counts['weaker']} numbers rest on weaker evidence, {counts['stronger']} on stronger"
     )

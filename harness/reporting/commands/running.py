@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Largest number of variables whose states are printed.
 MAX_PRINTED_STATES = 40
+_QUANTITIES = {"marginals": "marginals", "log_z": "log Z"}
 
 
 def run(arguments: Namespace) -> int:
@@ -146,7 +147,7 @@ def _default_backend(method: Method, request: Wish) -> str:
 
 def _result_sentences(answer: Result) -> list[str]:
     lines = [f"{answer.model}: {answer.status}", *describe_log_z(answer)]
-    lines += [f"{name.replace('_', ' ')}: {describe_evidence(evidence)}" for name, evidence in answer.evidence.items()]
+    lines += [f"{_QUANTITIES[name]}: {describe_evidence(evidence)}" for name, evidence in answer.evidence.items()]
     if answer.marginals is None and answer.best_log_weight is not None:
         exact = {"exact": " (exact)"}.get(answer.method, "")
         lines.append(f"heaviest state: log weight {answer.best_log_weight:.8g}{exact}")

@@ -248,7 +248,9 @@ class TestOversubscription:
             path.write_text(json.dumps(record))
         assert cli.main(["report", "out"]) == 0
         shown = capsys.readouterr().out
-        assert "2 of 2 cells oversubscribed, so that their seconds are too long: its process waited" in shown
+        assert (
+            "2 of 2 cells oversubscribed, so that their seconds are too long; one of them: its process waited" in shown
+        )
         (row,) = [line for line in shown.splitlines() if line.split()[1:2] == ["faulty"]]
         assert row.rstrip().endswith("oversubscribed")
 
