@@ -8,9 +8,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
-from gate_checks import GATE
+from gate_checks import GATE, LONG_ON_JAX
+from small_graphs import attractive
 
+import spinbench
 from spinbench.foundation import plugins
 from spinbench.inference import registry
 from spinbench.testing import Check, backend_checks, method_checks
@@ -47,6 +50,9 @@ OF_KERNELS = {"burn-in", "accuracy, 88 variables of several states"}
 OF_PROGRAMS = {"random keys"}
 # What methods take from one place, of one method of each backend.
 SHARED = {"R-hat", "effective sample sizes", "random numbers in time", "random numbers of variables"}
+# Methods whose steps on Numba are NumPy's, number for number; of these, all that the gate runs there.
+OF_NUMPY = {"cftp", "forney_mf", "gaussian_bound", "g_bp", "g_bp_multiple", "g_bp_sequential", "g_bp_single", "g_mf"}
+AS_ON_NUMPY = {"kernel", "plan", "accuracy, dense", "calibration, dense", "determinism"}
 # What a pair gives up after ten seconds, always, or counts for seconds: counting is for models with zeros.
 TOO_LARGE = {
     "exact.ganak": {
@@ -72,10 +78,12 @@ def in_gate(method: str, backend: str) -> list[Check]:
     """What the gate runs of a pair; one that does not run here has a single check."""
     native = registry.support(method, backend).tier == "native"
     if backend == "jax":
-        names = set(GATE if method in CORE else {"plan"})
+        of_core = GATE if method == "gibbs" else GATE - LONG_ON_JAX
+        names = of_core if method in CORE else {"plan"}
+    elif backend == "numba" and method in OF_NUMPY:
+        names = AS_ON_NUMPY
     else:
         names = GATE | SHAPES | SIZES if native or method in CORE else GATE | SHAPES
-    if backend != "jax":
         names |= OF_KERNELS if native else OF_PROGRAMS
         names |= SHARED if method == "gibbs" else set()
     names = names - TOO_LARGE.get(f"{method}.{backend}", set())
@@ -136,6 +144,14 @@ def test_the_matrix_is_whole() -> None:
 
 def test_the_gate_names_checks_that_there_are() -> None:
     assert {check.name for check in whole_suite()} >= GATE | SHAPES | SIZES | OF_KERNELS | OF_PROGRAMS | SHARED
+
+
+@pytest.mark.parametrize("method", sorted(OF_NUMPY))
+def test_steps_on_numba_that_are_numpys_give_the_same_numbers(method: str) -> None:
+    model = attractive([(i, j) for i in range(4) for j in range(i)], np.full(6, 0.3), 1)
+    compiled, plain = (spinbench.run(model, method, backend, 20, chains=16, seed=1) for backend in ("numba", "numpy"))
+    assert compiled.log_z == plain.log_z
+    np.testing.assert_array_equal(compiled.marginals, plain.marginals)
 
 
 @pytest.mark.parametrize("check", [parameter(check) for check in (*OF_BACKENDS, *OF_PAIRS)], ids=str)

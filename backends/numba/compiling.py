@@ -2,7 +2,7 @@
 for SciPy's BLAS of a sixth of a second, for which Numba looks when anything is compiled or loaded, and no kernel needs.
 
 The search is put off by replacing a function of Numba's while a module is imported. A Numba without a function of that
-name loses nothing but the time, and `tests/backends/numba/test_late_blas.py` says so.
+name loses nothing but the time, and `tests/backends/numba/test_private_names.py` says so.
 """
 
 from __future__ import annotations

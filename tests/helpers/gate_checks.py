@@ -7,5 +7,7 @@ GATE = {
     *("kernel", "plan", "accuracy, dense", "accuracy, dense, float32"),
     *("stationarity, dense", "calibration, dense", "determinism", "independence of batching", "end of iterations"),
 }
+# What JAX compiles for again, and other backends run as well.
+LONG_ON_JAX = {"accuracy, dense, float32", "independence of batching"}
 # Of the examples, where the gate does not compile for each.
 EXAMPLES = {*GATE, "accuracy, three states", "calibration, three states", "17 chains", "hidden state", "kept states"}

@@ -84,26 +84,6 @@ GRAPHS = {
 }
 
 
-def zoo(count: int, rng: np.random.Generator) -> list[ForneyModel]:
-    """Models of all graphs and kinds in turn: generic, supermodular, even and very uneven entries."""
-    models = []
-    for k in range(count):
-        edges = list(GRAPHS.values())[k % len(GRAPHS)]
-        nodes = int(np.max(edges)) + 1
-        beta = rng.choice([0.25, 0.5, 1.0, 2.0])
-        match k // len(GRAPHS) % 4:
-            case 0:
-                model = symmetric(edges, beta * rng.standard_normal(nodes))
-            case 1:
-                model = symmetric(edges, np.abs(beta * rng.standard_normal(nodes)))
-            case 2:
-                model = random_tables(edges, beta, rng)
-            case _:
-                model = random_tables(edges, 4.0 * beta, rng)
-        models.append(model)
-    return models
-
-
 def bethe(model: ForneyModel) -> float:
     """log Z of the Bethe approximation, at a fixed point of belief propagation."""
     found = spinbench.run(model.to_factor_graph(), "bp", "numpy", "5000 samples").log_z

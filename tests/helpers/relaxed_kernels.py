@@ -1,4 +1,4 @@
-"""Models and checks that the Numba kernels of DHMC and block Gibbs have in common."""
+"""Forms of block Gibbs and DHMC, and models and checks that the tests of their programs and kernels have in common."""
 
 from __future__ import annotations
 
@@ -8,7 +8,28 @@ from typing import Any
 import numpy as np
 
 from spinbench import reference
+from spinbench.methods.relaxed.block_gibbs import BlockGibbs
+from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.models import PairwiseModel
+
+Relaxed = BlockGibbs | DHMC
+FORMS: dict[str, Relaxed] = {
+    "block_gibbs/harmonium": BlockGibbs(),
+    "block_gibbs/identity": BlockGibbs(form="identity", diagonal="minshift"),
+    "block_gibbs/sparse": BlockGibbs(form="sparse"),
+    "dhmc/identity": DHMC(),
+    "dhmc/harmonium": DHMC(form="harmonium", diagonal="sdp"),
+    "dhmc/preconditioned": DHMC(form="preconditioned", diagonal="sdp"),
+    "dhmc/sparse": DHMC(form="sparse", diagonal="dd"),
+}
+# Block Gibbs has no steps; those of DHMC are long here, so that a good part of the proposals is refused.
+LONG_STEPS: dict[str, Relaxed] = {
+    **{name: form for name, form in FORMS.items() if isinstance(form, BlockGibbs)},
+    "dhmc/identity": DHMC(step_size=1.6, leapfrog_steps=3, slack=0.5),
+    "dhmc/harmonium": DHMC(form="harmonium", step_size=1.4, leapfrog_steps=3, jitter=0.05),
+    "dhmc/preconditioned": DHMC(form="preconditioned", step_size=1.3, leapfrog_steps=3, diagonal="sdp"),
+    "dhmc/sparse": DHMC(form="sparse", diagonal="dd", step_size=1.3, leapfrog_steps=3, jitter=0.1),
+}
 
 
 def random_model(n: int, edges: list[tuple[int, int]], seed: int, scale: float = 1.0, **more: Any) -> PairwiseModel:
@@ -29,10 +50,6 @@ MODELS = {
 }
 # Without a narrow band.
 RING = random_model(40, [(i, (i + 1) % 40) for i in range(40)], 12)
-
-
-def exact_start(model: PairwiseModel, chains: int, seed: int) -> np.ndarray:
-    return reference.sample(model, chains, seed, method="enumeration").T.astype(np.int8)
 
 
 def check(model: PairwiseModel, found: Any, biased: Collection[str] = ()) -> None:

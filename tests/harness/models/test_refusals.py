@@ -19,7 +19,6 @@ from spinbench.models import (
 )
 from spinbench.models.networks import bayesian_network, gauge_complete, gauge_cycle, gauge_grid, gauge_regular
 
-ONES = {k: np.ones((2,) * k) for k in range(3)}
 CUBIC = FactorGraph.from_log_tables([2] * 3, [((0,), [0, 1]), ((0, 1, 2), np.arange(8.0))], name="cubic")
 HARD = FactorGraph.from_tables([2, 2], [((0,), [1, 2]), ((1, 0), [[1, 0], [1, 1]])], name="hard")
 POTTS = FactorGraph.from_log_tables([2, 3], [], name="potts", labels=["x", "colour"])

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from small_graphs import keeps_law
 
 from spinbench import reference
 from spinbench.errors import IntractableError, ModelError, UnknownNameError, UnsupportedError
@@ -187,9 +187,8 @@ def test_tables_that_nearly_rule_out_states(shape, solvers):
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
-@pytest.mark.parametrize("size", [6, 40])
-@pytest.mark.parametrize("edges", ["chain", "complete"])
-def test_sums_beyond_float64_are_refused(size, edges, solvers):
+@pytest.mark.parametrize(("edges", "size"), [("chain", 40), ("complete", 6)])
+def test_sums_beyond_float64_are_refused(edges, size, solvers):
     pairs = [(i, j) for i in range(size) for j in range(i + 1, size) if edges == "complete" or j == i + 1]
     model = PairwiseModel.from_edges(np.full(size, 1e307), pairs, np.full(len(pairs), 1.7e308))
     with pytest.raises(IntractableError, match="no exact answer"):
@@ -217,35 +216,12 @@ def test_constant_tables_change_nothing(solvers):
         np.testing.assert_allclose(answer.probabilities, expected.probabilities, rtol=0, atol=1e-13)
 
 
-def assert_drawn_from(model, states):
-    """Marginals within 4.5 standard errors, and chi-square on all states (pooled to 8 expected draws or more)."""
-    every = np.array(list(itertools.product(*map(range, model.cardinalities))))
-    log_z = reference.solve(model, method="enumeration", cache=False).log_z
-    p = np.exp(model.log_weight(every) - log_z)
-    assert np.isfinite(model.log_weight(states)).all()
-    for v, k in enumerate(model.cardinalities):
-        for value in range(k):
-            expected = min(p[every[:, v] == value].sum(), 1.0)
-            error = np.sqrt(expected * (1 - expected) / len(states))
-            assert abs((states[:, v] == value).mean() - expected) <= 4.5 * error + 1e-12
-    index = np.ravel_multi_index(tuple(states.T), model.cardinalities)
-    counts = np.bincount(index, minlength=len(every))
-    common = p * len(states) >= 8
-    observed = np.append(counts[common], counts[~common].sum())
-    expected = np.append(p[common], p[~common].sum()) * len(states)
-    if expected[-1] < 8:
-        observed, expected = observed[:-1], expected[:-1]
-        expected = expected * observed.sum() / expected.sum()
-    if len(observed) > 1:
-        assert stats.chisquare(observed, expected).pvalue > 1e-5
-
-
 @pytest.mark.parametrize("method", ["enumeration", "bucket_tree"])
 def test_draws_have_the_models_distribution(small_model, method):
     states = reference.sample(small_model, 20_000, seed=11, method=method)
     assert states.shape == (20_000, small_model.num_variables)
     assert states.dtype == np.int64
-    assert_drawn_from(small_model, states)
+    assert keeps_law(small_model, states.T)
 
 
 def _model(method: str) -> PairwiseModel:
@@ -269,12 +245,12 @@ def _model(method: str) -> PairwiseModel:
 @pytest.mark.parametrize("method", ["rbm", "curie_weiss", "exchangeable"])
 def test_draws_of_the_special_solvers(method):
     model = _model(method)
-    assert_drawn_from(model, answers.sample(model, 40_000, seed=5, method=method))
+    assert keeps_law(model, answers.sample(model, 40_000, seed=5, method=method).T)
 
 
 def test_draws_from_a_grid_are_those_of_bucket_elimination():
     model = _model("grid")
-    assert_drawn_from(model, answers.sample(model, 40_000, seed=5))
+    assert keeps_law(model, answers.sample(model, 40_000, seed=5).T)
     with pytest.raises(UnsupportedError, match="gives no samples"):
         answers.sample(model, 10, method="grid")
 

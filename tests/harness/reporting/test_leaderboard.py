@@ -131,7 +131,6 @@ def seeds_of(name: str, rmse: float, seeds: int) -> list[dict[str, Any]]:
     return [record(name, rmse=rmse + 0.001 * (-1) ** i, error=0.0001, seed=i) for i in range(seeds)]
 
 
-ROUNDED = (1e-16, 3e-16, 0.1)
 ERRORS = {"a": (0.010, 0.001), "b": (0.011, 0.001), "c": (0.015, 0.001), "d": (0.016, 0.02), "e": (0.030, 0.001)}
 
 

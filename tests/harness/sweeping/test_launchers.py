@@ -29,7 +29,6 @@ from spinbench.sweeping import composition, launchers, sweepers
 from spinbench.sweeping.job import AbortError
 
 MANY = ("-m", *QUICK)
-SLOW = ("method.how=slow", "seed=0,1,2,3")
 AT_A_TIME = min(2, len(environment.timing_cores()))
 
 

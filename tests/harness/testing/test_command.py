@@ -1,4 +1,4 @@
-"""`spinbench check` while it runs."""
+"""`spinbench check` while it runs, and work that is ended when it takes too long."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import faulthandler
 import math
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+from unittest import SkipTest
 
 import pytest
 
 from spinbench.testing import Check, checks, command, isolated
-from spinbench.testing.check import CheckError
+from spinbench.testing.check import CheckError, run_with_deadline
 
 
 def fail() -> None:
@@ -128,3 +131,45 @@ def test_a_backend_without_a_gpu_is_left_out() -> None:
 def test_a_device_of_no_backend_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(method="mf", device="tpu") == 2
     assert "device=tpu was given, which no backend provides; cpu and gpu are known" in capsys.readouterr().err
+
+
+def use_cpu(seconds: float) -> None:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+class Burning:
+    """Takes its time while Python destroys it, and drops what is raised meanwhile."""
+
+    def __del__(self) -> None:
+        use_cpu(0.05)
+
+
+def destroyed() -> None:
+    while True:
+        Burning()
+        use_cpu(0.05)
+
+
+def deaf() -> None:
+    for _ in range(2):
+        with suppress(Exception):
+            use_cpu(0.1)
+    use_cpu(5)
+
+
+@pytest.mark.parametrize("work", [destroyed, deaf])
+def test_it_ends_also_where_python_drops_what_is_raised(work: object, capfd: pytest.CaptureFixture[str]) -> None:
+    hook, since = sys.unraisablehook, time.process_time()
+    with pytest.raises(SkipTest, match=r"a loop takes more than 0\.02 CPU s"):
+        run_with_deadline(0.02, "a loop", work)  # type: ignore[arg-type]
+    assert time.process_time() - since < 2
+    assert capfd.readouterr() == ("", "")
+    assert sys.unraisablehook is hook
+    assert signal.getitimer(signal.ITIMER_VIRTUAL)[0] == 0
+    use_cpu(0.05)  # nothing is ended any more
+
+
+def test_what_takes_less_returns() -> None:
+    assert run_with_deadline(5.0, "nothing", lambda: 3) == 3

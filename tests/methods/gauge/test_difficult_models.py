@@ -11,7 +11,9 @@ import pytest
 import spinbench
 from spinbench.methods.gauge.ascent import point_mass
 from spinbench.methods.gauge.ascent.linear import BandSolver
-from spinbench.models import FactorGraph, Model
+from spinbench.methods.gauge.bounds import lower_bound_tables
+from spinbench.methods.gauge.corrections import partial_sums
+from spinbench.models import Factor, FactorGraph, Model
 from spinbench.models.forney import build
 from spinbench.models.networks import gauge_complete
 
@@ -134,3 +136,47 @@ def test_steps_that_are_used_up_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     result = bound(gauge_complete(4, 0.5, seed=4), "g_bp")
     ends = result.status, result.diagnostics["out_of_steps"], result.diagnostics["stalled"]
     assert ends == ("not converged", 1.0, 0.0)
+
+
+@pytest.mark.parametrize("graph", zoo.GRAPHS)
+def test_corrections_are_the_terms_with_at_most_one_and_two_ones(graph):
+    model = zoo.random_tables(zoo.GRAPHS[graph], 1.0, np.random.default_rng(3))
+    tables = [group.tables for group in model.groups]
+    states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
+    weights, ones = model.log_weight(states), states.sum(axis=1)
+    _, single, multiple = partial_sums(model, tables)
+    assert zoo.point_mass_bound(model, tables) == pytest.approx(weights[0], abs=1e-12)
+    assert single == pytest.approx(np.logaddexp.reduce(weights[ones <= 1]), abs=1e-12)
+    assert multiple == pytest.approx(np.logaddexp.reduce(weights[ones <= 2]), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("method", "precision", "scale", "seed"),
+    [
+        ("g_mf", "float64", 700.0, 3),
+        ("g_mf", "float64", 100.0, 1),
+        ("g_bp", "float64", 100.0, 1),
+        ("forney_mf", "float32", 100.0, 0),
+    ],
+)
+def test_tables_beyond_the_range_of_floats_give_bounds_without_warnings(method, precision, scale, seed):
+    """Of the first the best state has an entry of e^-744.7, which rounds to e^-744.4."""
+    rng = np.random.default_rng(seed)
+    ends = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    scopes = [tuple(e for e, pair in enumerate(ends) if node in pair) for node in range(4)]
+    model = FactorGraph((2,) * 6, [Factor(scope, scale * rng.normal(size=(2, 2, 2))) for scope in scopes])
+    found = spinbench.run(model, method, "numpy", 20, seed=seed, precision=precision).log_z
+    assert found <= spinbench.exact(model).log_z
+
+
+def test_gauges_with_negative_entries_give_no_bound():
+    model = zoo.random_tables(zoo.complete(4), 0.3, np.random.default_rng(4))
+    theta = np.zeros(12)
+    assert lower_bound_tables(model, theta) is not None
+    theta[0] = 1.2
+    tables = zoo.transformed(model, theta.reshape(-1, 2))
+    assert min((table / np.abs(table).max(axis=1, keepdims=True)).min() for table in tables) < -0.01
+    assert lower_bound_tables(model, theta) is None
+    theta[:2] = (0.9, 0.9 - np.pi / 2)  # singular
+    assert lower_bound_tables(model, theta) is None

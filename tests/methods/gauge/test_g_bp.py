@@ -45,16 +45,21 @@ def test_exact_on_lines(n):
     assert g_bp(model) == pytest.approx(zoo.enumerated_log_z(model), abs=2e-6)
 
 
-@pytest.mark.parametrize("n", range(3, 9))
-def test_exact_on_cycles_with_one_negative_determinant(n):
-    rng = np.random.default_rng(n)
-    model = zoo.random_tables(zoo.cycle(n), 1.0, rng)
-    if _negative(model).sum() % 2 == 0:  # swapping the columns of one table changes its sign
+def random_cycle(n, seed, negative):
+    """A cycle whose determinants are positive, but for that of the last node where it is to be negative."""
+    model = zoo.random_tables(zoo.cycle(n), 1.0, np.random.default_rng(seed))
+    if _negative(model).sum() % 2 != negative:  # swapping the columns of one table changes its sign
         tables = [np.array(t) for t in model.log_tables]
         tables[0] = tables[0][:, ::-1]
         model = build.replace_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
     model = model.relabel(_signs_to_last(model))
-    assert _negative(model).sum() == 1
+    assert _negative(model).sum() == negative
+    return model
+
+
+@pytest.mark.parametrize("n", range(3, 9))
+def test_exact_on_cycles_with_one_negative_determinant(n):
+    model = random_cycle(n, n, negative=True)
     assert g_bp(model) == pytest.approx(zoo.enumerated_log_z(model), abs=2e-6)
 
 
@@ -84,12 +89,7 @@ def test_the_four_values_of_the_symmetric_triangle():
 
 @pytest.mark.parametrize("n", [4, 6])
 def test_belief_propagation_on_cycles_without_negative_determinants(n):
-    model = zoo.random_tables(zoo.cycle(n), 1.0, np.random.default_rng(n + 20))
-    if _negative(model).sum() % 2:
-        tables = [np.array(t) for t in model.log_tables]
-        tables[0] = tables[0][:, ::-1]
-        model = build.replace_log_tables(model, [np.stack([t.ravel() for t in tables])], model.log_constant)
-    model = model.relabel(_signs_to_last(model))
+    model = random_cycle(n, n + 20, negative=False)
     bethe = zoo.bethe(model)
     assert g_bp(model) == pytest.approx(bethe, abs=1e-4)
     assert bethe < zoo.enumerated_log_z(model) - 1e-9

@@ -1,4 +1,4 @@
-"""Gibbs sampling of pairs on every backend: each layout of the couplings, transition probabilities, and settings."""
+"""Gibbs sampling of pairs and of factor graphs: layouts, transition probabilities, settings, and log Z."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import small_graphs
 from small_graphs import bound, exact_start, law, random_pairs
 
 import spinbench
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs import rows, sweep_layouts
+from spinbench.mathematics.graphs.factor_tables import factor_tables
+from spinbench.mathematics.graphs.table_layouts import marginal_rows
 from spinbench.methods.gibbs import gibbs
 from spinbench.methods.gibbs.gibbs import Gibbs
-from spinbench.models import PairwiseModel, generators
+from spinbench.methods.gibbs.graph_plan import conditional_ranges
+from spinbench.models import FactorGraph, PairwiseModel, generators
 
 BACKENDS = ["numpy", "numba", "jax"]
 HUB = [(0, i) for i in range(1, 11)] + [(i, i + 1) for i in range(1, 10)]
@@ -123,3 +127,71 @@ def test_too_many_variables_for_a_random_scan_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(gibbs, "MAX_RANDOM_VARIABLES", 8)
     with pytest.raises(UnsupportedError, match=r"9 variables.*scan=chromatic"):
         Gibbs(scan="random").plan(MODELS["lists"][0])
+
+
+CHAINS = 4096
+OF_GRAPHS = {
+    "default": Gibbs(),
+    "chib": Gibbs(scan="raster", log_z="chib", marginals="empirical"),
+    "random": Gibbs(scan="random"),
+    "random updates": Gibbs(scan="random", sample="update", marginals="empirical"),
+}
+CASES = [
+    *(("zeros", "default", backend) for backend in ("numpy", "numba", "jax")),
+    *((name, setting, b) for b in ("numpy", "numba") for name, setting in (("zeros", "chib"), ("bits", "default"))),
+    *(("zeros", setting, b) for b in ("numpy", "numba", "jax") for setting in ("random updates", "random")),
+]
+
+
+def exact_probabilities(model: FactorGraph) -> np.ndarray:
+    """The probabilities of what is reported, in order."""
+    states, p, _ = law(model)
+    variables, values = marginal_rows(np.array(model.cardinalities))
+    return np.asarray((states[variables] == values[:, None]) @ p)
+
+
+@pytest.mark.parametrize(("name", "setting", "backend"), CASES)
+def test_exact_draws_have_the_marginals_and_transitions_of_their_law(name: str, setting: str, backend: str) -> None:
+    method, model = OF_GRAPHS[setting], small_graphs.MODELS[name]
+    tables, engine = bound(model, backend, method)
+    steps = 9 if method.sample == "update" else 3
+    state, statistics = engine.advance(engine.init(2, exact_start(model, CHAINS)), steps)
+    chains = statistics["p" if method.marginals == "rao_blackwell" else "s"] / steps
+    error = chains.std(axis=1) / np.sqrt(CHAINS)
+    np.testing.assert_array_less(abs(chains.mean(axis=1) - exact_probabilities(model)), 4.5 * error + 1e-9)
+    looks = engine.look(state)
+    assert np.isfinite(looks["log_r"]).all()
+    target = float(np.exp(tables.mode_log_weight - law(model)[2]))  # Σ_s p(s) T(s* <- s) = p(s*)
+    weights = [np.exp(looks["log_t"]), *([np.exp(statistics["log_t"]) / steps] if "log_t" in statistics else [])]
+    for each in weights:
+        assert abs(each.mean() - target) < 4.5 * each.std() / np.sqrt(CHAINS)
+
+
+@pytest.mark.parametrize("name", small_graphs.MODELS)
+def test_ranges_hold_every_conditional(name: str) -> None:
+    tables = factor_tables(small_graphs.MODELS[name])
+    low, high = conditional_ranges(tables)
+    joint = law(small_graphs.MODELS[name])[1].reshape(small_graphs.MODELS[name].cardinalities)
+    for row, (v, k) in enumerate(zip(*marginal_rows(tables.cardinalities), strict=True)):
+        weights = np.moveaxis(joint, v, 0).reshape(joint.shape[v], -1)
+        conditionals = weights[k, weights.sum(axis=0) > 0] / weights.sum(axis=0)[weights.sum(axis=0) > 0]
+        assert low[row] - 1e-12 <= conditionals.min() <= conditionals.max() <= high[row] + 1e-12
+    assert name == "zeros" or ((low > 0) & (high < 1)).all()
+
+
+def test_where_the_kernel_refuses_the_program_runs_and_says_why() -> None:
+    result = spinbench.run(small_graphs.MODELS["zeros"], "gibbs", "numba", 20, chains=4, scan="random", log_z="chib")
+    assert result.tier == "generic"
+    assert any("takes sweeps of factor graphs in fixed order" in note for note in result.notes)
+
+
+def test_threads_and_batches_change_nothing() -> None:
+    runs = []
+    for method, cuts in ((Gibbs(threads=2, log_z="none"), [7]), (Gibbs(log_z="none"), [3, 4])):
+        engine = bound(small_graphs.MODELS["states"], "numba", method)[1]
+        state, total = engine.init(9, exact_start(small_graphs.MODELS["states"], 100)), 0.0
+        for steps in cuts:
+            state, statistics = engine.advance(state, steps)
+            total = total + statistics["p"]
+        runs.append(total)
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-12)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from relaxed_kernels import FORMS, LONG_STEPS, MODELS, random_model
 from small_graphs import exact_start, keeps_law, law
 
 from spinbench.api import Backend, Estimate, Method, Precision
@@ -18,39 +19,8 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.driver import drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs
-from spinbench.methods.relaxed.dhmc import DHMC
 from spinbench.methods.relaxed.family import draw_units
 from spinbench.models import PairwiseModel
-
-METHODS: dict[str, Method] = {
-    "block_gibbs harmonium": BlockGibbs(),
-    "block_gibbs identity": BlockGibbs(form="identity", diagonal="minshift"),
-    "block_gibbs sparse": BlockGibbs(form="sparse"),
-    "dhmc identity": DHMC(),
-    "dhmc harmonium": DHMC(form="harmonium", diagonal="sdp"),
-    "dhmc preconditioned": DHMC(form="preconditioned", diagonal="sdp"),
-    "dhmc sparse": DHMC(form="sparse", diagonal="dd"),
-}
-
-
-def random_model(n: int, edges: list[tuple[int, int]], seed: int, scale: float = 1.0, **more: Any) -> PairwiseModel:
-    rng = np.random.default_rng(seed)
-    return PairwiseModel.from_edges(
-        rng.normal(size=n), np.array(edges).reshape(-1, 2), scale * rng.normal(size=len(edges)), **more
-    )
-
-
-ALL_PAIRS = [(i, j) for i in range(5) for j in range(i)]
-MODELS = {
-    "dense": random_model(5, ALL_PAIRS, 1, log_constant=3.0),
-    "sparse": random_model(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)], 2, 1.5),
-    "disconnected": random_model(5, [(0, 2), (3, 4)], 3, 2.0),
-    "one variable": random_model(1, [], 4),
-    "zero couplings": random_model(4, [(0, 1), (1, 2), (2, 3)], 5, 0.0),
-    "huge couplings": random_model(4, [(0, 1), (1, 2), (2, 3), (0, 3)], 6, 40.0),
-    "huge biases": PairwiseModel.from_edges([800.0, -900.0, 0.3], [(0, 1), (1, 2)], [1.0, 2.0]),
-    "groups": random_model(6, [(0, 3), (1, 4), (2, 5), (0, 5), (2, 4)], 7, groups=((4, 0, 1),)),
-}
 
 
 def sample(method: Method, model: PairwiseModel, backend: Backend, samples: int, chains: int = 64) -> Estimate:
@@ -71,14 +41,14 @@ def sample(method: Method, model: PairwiseModel, backend: Backend, samples: int,
 
 # Compilation takes seconds a case on JAX: each form's arithmetic once, the rest is shared with NumPy.
 CASES = [
-    *((name, kind, "numpy", "float64", {}) for name in METHODS for kind in MODELS),
-    *((name, "dense", "numpy", "float32", {}) for name in METHODS),
-    *((name, "sparse", "numpy", "float64", {"log_z": "zero_state", "draws": 150 * 96}) for name in METHODS),
-    ("block_gibbs harmonium", "dense", "jax", "float64", {}),
-    ("dhmc identity", "dense", "jax", "float64", {}),
-    ("dhmc preconditioned", "dense", "jax", "float32", {}),
-    ("block_gibbs sparse", "groups", "jax", "float32", {}),
-    ("dhmc sparse", "groups", "jax", "float32", {}),
+    *((name, kind, "numpy", "float64", {}) for name in FORMS for kind in MODELS),
+    *((name, "dense", "numpy", "float32", {}) for name in FORMS),
+    *((name, "sparse", "numpy", "float64", {"log_z": "zero_state", "draws": 150 * 96}) for name in FORMS),
+    ("block_gibbs/harmonium", "dense", "jax", "float64", {}),
+    ("dhmc/identity", "dense", "jax", "float64", {}),
+    ("dhmc/preconditioned", "dense", "jax", "float32", {}),
+    ("block_gibbs/sparse", "groups", "jax", "float32", {}),
+    ("dhmc/sparse", "groups", "jax", "float32", {}),
 ]
 
 
@@ -86,7 +56,7 @@ CASES = [
 def test_agrees_with_enumeration(
     name: str, kind: str, backend: str, precision: Precision, changes: dict[str, Any]
 ) -> None:
-    model, method = MODELS[kind], replace(METHODS[name], **changes)  # type: ignore[type-var]
+    model, method = MODELS[kind], replace(FORMS[name], **changes)  # type: ignore[type-var]
     kinds = {"numpy": NumpyBackend, "jax": JaxBackend}
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         estimate = sample(method, model, kinds[backend](precision=precision), 150 if backend == "numpy" else 1000, 96)
@@ -98,22 +68,12 @@ def test_agrees_with_enumeration(
         assert abs(value - log_z) <= 4 * error + 1e-6 < 1.3
 
 
-STATIONARY = {
-    **{name: method for name, method in METHODS.items() if name.startswith("block")},
-    # long steps, so that a good part of the proposals is refused
-    "dhmc identity": DHMC(step_size=0.9, leapfrog_steps=3, slack=0.5),
-    "dhmc harmonium": DHMC(form="harmonium", step_size=1.4, leapfrog_steps=3),
-    "dhmc preconditioned": DHMC(form="preconditioned", step_size=1.3, leapfrog_steps=3, diagonal="sdp"),
-    "dhmc sparse": DHMC(form="sparse", diagonal="dd", step_size=1.3, leapfrog_steps=3, jitter=0.1),
-}
-
-
 @pytest.mark.parametrize("groups", [(), ((0, 2),)], ids=["free", "groups"])
-@pytest.mark.parametrize("name", STATIONARY)
+@pytest.mark.parametrize("name", LONG_STEPS)
 def test_exact_draws_stay_exact(name: str, groups: Any) -> None:
     """s ~ p(s), x ~ p(x|s), three steps; then s ~ p(s|x) has the law p(s) again: χ² over all states."""
     model = random_model(4, [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)], 8, 1.5, groups=groups)
-    method, backend, start = STATIONARY[name], NumpyBackend(), exact_start(model, 40_000)
+    method, backend, start = LONG_STEPS[name], NumpyBackend(), exact_start(model, 40_000)
     tables, key = map_arrays(backend.to_device, method.plan(model)), backend.key(9)
     program = method.program(backend)
     state = program.init(backend.fold_in(key, 0), tables, start.astype(float))

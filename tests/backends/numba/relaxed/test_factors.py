@@ -17,6 +17,7 @@ from spinbench.backends.numba.relaxed.matrices import (
     product,
 )
 from spinbench.backends.numba.relaxed.tiles import Layout
+from spinbench.backends.numba.relaxed.units import add_to_sums
 from spinbench.mathematics.relaxation.density import relax
 from spinbench.models import generators
 
@@ -82,3 +83,11 @@ def test_elimination_on_lattices(size: tuple[int, int], single: bool, kind: str)
     eliminated = make_eliminated(halves, relaxation.precision, layout)
     called(product)(eliminated, fill(layout, x[order]), out)
     close(rows(layout, out, order.size), (relaxation.precision @ x)[order], kind)
+
+
+def test_float32_sums_do_not_saturate() -> None:
+    """A float32 sum of ones would stay at 2^24."""
+    for shape in ((16,), (3, 16)):
+        sums = np.full(shape, 2.0**24)
+        called(add_to_sums)(np.ones(shape, dtype=np.float32), shape[0], sums)
+        np.testing.assert_array_equal(sums, 2.0**24 + 1)

@@ -1,4 +1,4 @@
-"""Each promise that raw addresses ask of the caller: a kernel that breaks it is found, one that keeps it is not."""
+"""Promises that raw addresses ask of the caller: broken on purpose, kept by all kernels, and on older processors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import broken_kernels
+import checked_kernels
+import llvmlite.binding as llvm
 import numba as nb
 import numpy as np
 import pytest
@@ -113,3 +115,42 @@ def test_machine_code_with_checks_is_kept_apart(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         folders.add(done.stdout)
     assert len(folders) == 2
+
+
+def _marked(family: str) -> Any:
+    marks = [pytest.mark.xdist_group(f"promises of {family}")]  # their compilation is shared out
+    return pytest.param(family, marks=[*marks, pytest.mark.slow])
+
+
+@pytest.mark.parametrize("family", [_marked(family.__name__) for family in checked_kernels.FAMILIES])
+def test_kernels_keep_their_promises(family: str) -> None:
+    environment = {**os.environ, machine_code.CHECKS_VARIABLE: "1"}
+    command = [sys.executable, checked_kernels.__file__, family]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+HERE = llvm.get_host_cpu_features() if llvm.get_process_triple().startswith("x86_64") else {}
+# What a processor has to have to run code for this one.
+FEATURE = {"haswell": "avx2", "x86-64": "sse2"}
+NARROW = """
+from numba.core.registry import cpu_target
+print(cpu_target.target_context.codegen().magic_tuple())
+"""
+
+
+def compiled_for(processor: str, *command: str) -> str:
+    environment = {**os.environ, "NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", FEATURE)
+def test_vectors_do_not_ask_for_the_features_of_this_machine(processor: str) -> None:
+    if not HERE.get(FEATURE[processor]):
+        pytest.skip(f"this machine runs no code for {processor}")
+    assert "avx512bw" not in compiled_for(processor, "-c", NARROW)
+    tests = str(Path(__file__).with_name("test_vectors.py"))
+    assert " passed" in compiled_for(processor, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", tests)

@@ -1,17 +1,24 @@
-"""The page of UAI-2014 is what `benchmarks/uai14_exact.py` writes of a table of `spinbench exact`."""
+"""Pages of benchmarks, of UAI-2014 and of records are what scripts and records say."""
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from markdown_blocks import DOCS, ROOT
+from markdown_blocks import DOCS, ROOT, page_name_patterns
 
 import spinbench
 from spinbench import cli
 from spinbench.models import generators
+
+
+def test_the_page_is_written_by_its_command() -> None:
+    command = [sys.executable, "-X", "utf8", ROOT / "benchmarks" / "page.py"]
+    written = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    assert written == (DOCS / "benchmarks.md").read_text(encoding="utf-8")
 
 
 def test_the_page_of_a_table(tmp_path: Path) -> None:
@@ -40,3 +47,16 @@ def test_the_page_has_the_columns_that_the_script_writes() -> None:
     page = (DOCS / "uai14.md").read_text(encoding="utf-8")
     assert page.startswith("# UAI-2014 MAR, exactly\n")
     assert "| model | log Z | log10 Z | published log10 Z | difference | solver | width | log2 entries |" in page
+
+
+def test_each_column_is_on_the_page(tmp_path: Path) -> None:
+    patterns = page_name_patterns("records_page")
+    words = ["model=grid", "model.rows=3", "method=gibbs", "backend=numpy", "budget=samples", "budget.samples=20"]
+    folder = spinbench.sweep(*words, f"sweep_dir={tmp_path}")
+    columns = set(spinbench.read(folder, kind="arrow").column_names)
+    assert cli.main(["report", "--tables", str(folder)]) == 0
+    for name in ("cells", "leaderboard", "trajectories"):
+        with (tmp_path / "report" / f"{name}.csv").open(encoding="utf-8") as file:
+            columns |= set(next(csv.reader(file)))
+    columns -= {"model", "method", "backend", "seed"}  # labels, which the page has in words
+    assert [name for name in columns if not any(pattern.fullmatch(name) for pattern in patterns)] == []
