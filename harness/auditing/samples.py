@@ -228,7 +228,8 @@ def _arrange(raw: _Raw, model: Model, name: str) -> tuple[np.ndarray, bool, tupl
         )
     if "chain" not in axes:
         values = np.moveaxis(raw.values, axes.index("variable"), 0)[:, None, :]
-        return values, False, ("draws are taken to be independent; chains are (variables, chains, draws)",)
+        apart = "a column `chain`, or an array of (variables, chains, draws), tells chains apart"
+        return values, False, (f"draws are taken to be independent; {apart}",)
     order = [axes.index(axis) for axis in ("variable", "chain", "draw")]
     values = raw.values.transpose(order)
     return values, True, (f"chains: {values.shape[1]}, of {values.shape[2]} draws that follow each other{axes_note}",)

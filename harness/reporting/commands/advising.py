@@ -110,8 +110,8 @@ def _print_advice(advice: Advice) -> None:
 
 
 def _race_table(race: Sequence[Entry]) -> Table:
-    numbers = ("runs", "seconds", "claims", "distance")
-    columns = ("candidate", *numbers, "what came of it")
+    numbers = ("runs", "seconds", "error", "distance")
+    columns = ("candidate", *numbers, "outcome")
     table = new_table("the race", columns, number_columns=numbers, unfolded_columns=("candidate",), **TABLE_STYLE)
     for entry in sorted(race, key=lambda entry: (entry.fate != "won", entry.runs == 0)):
         if _has_run(entry):
