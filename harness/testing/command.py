@@ -18,9 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import interruptions, plugins
+from spinbench.foundation import interruptions, plugins, remarks
 from spinbench.foundation.parameters import assignments
-from spinbench.foundation.remarks import format_count
 from spinbench.testing import suite
 from spinbench.testing.check import Check, CheckError
 from spinbench.testing.isolated import Outcome, run_isolated
@@ -145,7 +144,7 @@ def _print_table(console: Console, outcomes: Sequence[Outcome]) -> None:
         kind = re.sub(r"[-+\[]*\d[\d.e,\]]*", "#", outcome.reason)
         groups.setdefault((outcome.check.subject, outcome.result, kind), []).append(outcome)
     for (subject, result, _), group in groups.items():
-        names = format_count(len(group), "check")
+        names = remarks.format_count(len(group), "check")
         if result != "passed":
             names = "; ".join(outcome.check.name for outcome in group)
         seconds = f"{sum(outcome.seconds for outcome in group):.2f}"
