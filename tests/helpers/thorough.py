@@ -15,6 +15,7 @@ def lines() -> tuple[Line, ...]:
     return tuple(tuple(line.split()) for line in text if line and not line.startswith("#"))
 
 
+@cache
 def names(line: Line) -> list[str]:
     """The words of a line that name a file or a function."""
     return [word for word in line if word.endswith(".py") or word.startswith("test_")]
