@@ -223,11 +223,15 @@ ONLY = {
 }
 
 
+# Eight CPU seconds after which a kernel that goes from variable to variable in Python is skipped.
+TOO_LARGE = "standard errors, 88 variables of several states"
+
+
 @pytest.mark.parametrize("method", ["planted", "formed", "placed", "tempered", *ONLY])
 def test_without_a_bug_it_passes(method: str) -> None:
     """Also states that are given up and reported, and chains that ask to be burnt in."""
     for check in method_checks(method, "numpy", chains=512):
-        if check.name in ONLY.get(method, (check.name,)):
+        if check.name in ONLY.get(method, (check.name,)) and check.name != TOO_LARGE:
             with suppress(SkipTest):
                 check()
 
