@@ -14,7 +14,7 @@ from spinbench.inference.advising import brackets, ranking
 from spinbench.inference.advising.advice import Advice, Entry, conclude, narrow_bracket, python_call, sweep_command
 from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
-from spinbench.inference.advising.exact_and_bounds import answer_exactly, bounds_of_states
+from spinbench.inference.advising.exact_and_bounds import answer_exactly, quick_bounds
 from spinbench.inference.advising.portfolio import choose
 from spinbench.inference.advising.race import Race, Watch, entrants_of
 from spinbench.inference.advising.ranking import TARGETS, Target, View
@@ -87,8 +87,8 @@ def advise(
         loading = deadline.now()
         prepare(choice.running)
         since += deadline.now() - loading
-        tell([], "looking for heavy states")
-        bounds = (*known, *bounds_of_states(model, seed, seconds))
+        tell([], "looking for bounds on log Z")
+        bounds = (*known, *quick_bounds(model, seed, seconds))
         race = Race(
             model,
             entrants_of(choice, seed),

@@ -1,4 +1,4 @@
-"""What is known before methods race: the exact answer where it fits, else what heavy states weigh."""
+"""What is known before methods race: the exact answer where it fits, else bounds on log Z that need no compiler."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spinbench.errors import UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.inference.advising.entrant import answer_requests
 from spinbench.inference.advising.ranking import Target, flat
+from spinbench.inference.bracketing.sources import find_quick_bounds
 from spinbench.inference.checks import best_states
 from spinbench.inference.result import Result
 from spinbench.inference.runner import exact
@@ -22,8 +23,8 @@ PREDICTED = 0.3
 # Share of the budget after which the exact answer is stopped: on a slow machine predictions are up to 2.3 times too
 # low.
 EXACT = 0.7
-# Share of the budget for states whose weights bound log Z from below.
-STATES = 0.03
+# Share of the budget for bounds that need no compiler, and seconds beside it for what a child process loads.
+QUICK, LOADING = 0.03, 0.3
 
 
 def answer_exactly(model: Model, seconds: float, target: Target) -> tuple[Result | None, str, tuple[Bound, ...]]:
@@ -46,15 +47,14 @@ def answer_exactly(model: Model, seconds: float, target: Target) -> tuple[Result
     return result, "", ()
 
 
-def bounds_of_states(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
-    """What no states can weigh more than, and what heavy ones weigh together, as far as they are
-    found in their share of so many seconds.
+def quick_bounds(model: Model, seed: int, seconds: float) -> tuple[Bound, ...]:
+    """What no states can weigh more than, and the bounds from below that are found in a share of so many seconds.
 
     Raises:
         ModelError: no state has positive weight, so Z = 0.
     """
     certified = [best_states.bound_above(model)]
     with suppress(OverdueError, DiedError, UnsupportedError, MemoryError):
-        bounds = run_in_child(partial(best_states.bounds_below, model), seed, STATES * seconds)
+        bounds = run_in_child(partial(find_quick_bounds, model), seed, QUICK * seconds + LOADING)
         certified.extend(bound for bound in bounds if bound is not None)
     return tuple(certified)

@@ -115,7 +115,7 @@ def test_a_narrow_bracket_needs_no_witness(grade: Grade, half: float, level: str
 def test_log_z_below_what_heavy_states_weigh_is_not_believed() -> None:
     """As of a run that has missed the mode, and whose witnesses have, too."""
     ferromagnet = PairwiseModel.from_edges([-3.9, -4.0, -4.0, -4.0], [(0, 1), (1, 2), (2, 3), (0, 3)], [6.0] * 4)
-    known = exact_and_bounds.bounds_of_states(ferromagnet, 0, 600.0)
+    known = exact_and_bounds.quick_bounds(ferromagnet, 0, 600.0)
     low = View(Candidate("gibbs", "numpy"), np.array([0.1]), 1e-4, believed=True, exact=False, doubt="")
     assert brackets.judge_by_bounds(low, brackets.tightest([], known)).doubt == "outside the certified bracket"
     right = replace(low, values=np.array([spinbench.exact(ferromagnet, cache=False).log_z]))
