@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from spinbench.reference.elimination.products import sum_axes
 from spinbench.reference.elimination.slices import slice_elimination
 from spinbench.reference.network import FloatArray, IntArray, Scope
 from spinbench.reference.orders.order import HOPELESS, Order, pairs_of
@@ -251,15 +252,14 @@ class BucketTree(Elimination):
                 joint |= {scope: self._within(whole, self.clique[v], scope) for scope in scopes}
             for child in self.children[v]:
                 separator = self.clique[child][1:]
-                drop = tuple(k for k, u in enumerate(self.clique[v]) if u not in separator)
-                priors[child] = belief.sum(axis=drop) if drop else belief
+                priors[child] = sum_axes(belief, [k for k, u in enumerate(self.clique[v]) if u not in separator])
         return marginals
 
     @staticmethod
     def _within(belief: FloatArray, clique: Scope, scope: Scope) -> FloatArray:
         """What a clique's table says of a part of its variables, axes in the order of `scope`."""
         remaining = [u for u in clique if u in scope]
-        table = belief.sum(axis=tuple(k for k, u in enumerate(clique) if u not in scope))
+        table = sum_axes(belief, [k for k, u in enumerate(clique) if u not in scope])
         turned = np.asarray(table).transpose([remaining.index(u) for u in scope])
         return np.asarray(turned / turned.sum())
 

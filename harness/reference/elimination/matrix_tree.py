@@ -20,7 +20,7 @@ import numpy as np
 
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.reference.elimination.bucket_tree import BucketTree, Elimination
-from spinbench.reference.elimination.products import Product, Table, axes_in, centre, move_last
+from spinbench.reference.elimination.products import Product, Table, axes_in, centre, move_last, sum_axes
 from spinbench.reference.network import FloatArray, IntArray, Scope, flat_network
 from spinbench.reference.orders.order import Order
 from spinbench.reference.problem import Problem
@@ -229,7 +229,8 @@ class MatrixTree(BucketTree):
             belief = self.empty("left belief", left.size).reshape(left.shape)
             np.matmul(ratio, right.transpose(0, 2, 1), out=belief)
             belief *= left
-            marginal = belief.sum(axis=(0, 1))
+            # NumPy's sum over all but a last axis of few states takes ten times as long as this product.
+            marginal = np.ones(shared * rows) @ belief.reshape(shared * rows, -1)
             marginals[v] = marginal / marginal.sum()
             beliefs = [(belief, product.left_scope(v), product.left)]
             if any(isinstance(key, int) for key in product.right):
@@ -260,9 +261,8 @@ class MatrixTree(BucketTree):
     @staticmethod
     def _divide(belief: FloatArray, scope: Scope, message: Table) -> None:
         """Overwrites a message by what a table over more axes says of its own, over itself."""
-        drop = tuple(k for k, u in enumerate(scope) if u not in message.scope)
+        summed = sum_axes(belief, [k for k, u in enumerate(scope) if u not in message.scope])
         remaining = tuple(u for u in scope if u in message.scope)
-        summed = belief.sum(axis=drop) if drop else belief
         turned = summed.transpose([remaining.index(u) for u in message.scope])
         # Where a message is 0, the belief is 0 as well.
         np.divide(turned, message.values, out=message.values, where=message.values > 0)

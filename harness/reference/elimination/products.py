@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from spinbench.reference.network import FloatArray, Scope
 from spinbench.reference.solver import ZeroWeightError
+
+# Largest number of states whose slices are added one by one: NumPy's sum along so short an axis takes 2 to 9 ns an
+# entry, of slices 0.6 to 2.5.
+MAX_SLICED_STATES = 8
 
 
 class Product(NamedTuple):
@@ -71,3 +80,23 @@ def move_last(scope: Scope, parent: Scope) -> Scope:
 def axes_in(scope: Scope, target: Scope) -> list[int]:
     """Of a table over `scope`, in the order in which they come in `target`."""
     return sorted(range(len(scope)), key=lambda k: target.index(scope[k]))
+
+
+def sum_axes(table: FloatArray, axes: Sequence[int]) -> FloatArray:
+    """A table summed over ascending axes, one after another, since each sum makes the next one smaller.
+
+    NumPy's sum over many short axes at once takes up to 30 ns an entry.
+    """
+    # Libraries that compile do so for each shape.
+    if not isinstance(table, np.ndarray):
+        return table.sum(axis=tuple(axes))
+    for done, axis in enumerate(axes):
+        table = _sum_axis(table, axis - done)
+    return table
+
+
+def _sum_axis(table: FloatArray, axis: int) -> FloatArray:
+    if table.shape[axis] > MAX_SLICED_STATES:
+        return np.asarray(table.sum(axis=axis))
+    before = (slice(None),) * axis
+    return functools.reduce(operator.add, (table[(*before, k)] for k in range(table.shape[axis])))
