@@ -85,7 +85,7 @@ def _build_method(problem: Problem, method: str, solvers: Solvers, *, sampling: 
     try:
         solver = kind.build(problem)
         # A solver that the caller names is only limited by the caller's budget.
-        solver.most_seconds = math.inf
+        solver.is_named, solver.most_seconds = True, math.inf
         yield solver
     except NotApplicableError as refusal:
         raise UnsupportedError(f"{problem.name}: the exact method {method!r} needs {refusal}") from None

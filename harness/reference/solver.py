@@ -37,6 +37,7 @@ class Solver(ABC):
         seconds: a rough guess of the time for log Z and marginals, by which "auto" chooses.
         predictable: whether `predict_seconds` says what `solve` takes, and is shown.
         risk: by which it multiplies them, of a solver that may have to leave its answer to a slower one.
+        is_named: whether the caller asked for it, so that it takes all of the time that it may, though hope be little.
         most_seconds: what `solve` may take, for those that cannot predict it.
         most_bytes: what `solve` may take, for those that see only on the way how much they need.
     """
@@ -49,6 +50,7 @@ class Solver(ABC):
     complete: bool = True
     seconds: float
     risk: ClassVar[float] = 1.0
+    is_named: bool = False
     most_bytes: float = math.inf
     most_seconds: float = math.inf
 

@@ -11,16 +11,18 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from spinbench.foundation import deadline, plugins
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.reference.counting.choices import least_choices
 from spinbench.reference.counting.encoding import Formula, encode
 from spinbench.reference.network import FloatArray
+from spinbench.reference.orders import goatd
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
 
@@ -41,6 +43,12 @@ STEP = 1900
 MIN_SECONDS = 10.0
 # Limit in seconds for log Z if no deadline is earlier.
 MAX_SECONDS = 60.0
+# log2 of the states of the widest part, after its zeros, above which counting is hopeless: Ganak counts some 2^20 a
+# second. Formulas that it answers leave 2^24 or fewer, but for some whose variables follow from others, which its own
+# simplification sees at once.
+HOPELESS_CHOICES = 40
+# Limit in seconds for log Z where counting is hopeless.
+HOPELESS_SECONDS = 1.0
 # Time limit of all marginals, in multiples of the time of log Z.
 MARGINALS_OF_LOG_Z = 10.0
 # Longest wait in seconds: waiting for processes accepts no infinity.
@@ -226,8 +234,8 @@ class Ganak(Solver):
         """log Z, and marginals where a count for each state fits into the time; else they are NaN."""
         begin = time.perf_counter()
         formula = encode(self.problem.network)
-        limit = min(self.most_seconds, deadline.left())
-        log_count = float(self._ask(formula, None, limit))
+        limit, reason = self._limit()
+        log_count = float(self._ask(formula, None, limit, reason))
         seconds = time.perf_counter() - begin
         flat = None
         if marginals:
@@ -235,19 +243,38 @@ class Ganak(Solver):
             flat = self._marginals(formula, log_count, room)
         return formula.log_scale + log_count, flat
 
+    def _limit(self) -> tuple[float, str]:
+        """Seconds for log Z, and why they are few."""
+        limit = min(self.most_seconds, deadline.left())
+        if self.is_named or limit < HOPELESS_SECONDS or self.problem.order.log2_largest <= HOPELESS_CHOICES:
+            return limit, ""
+        choices = least_choices(self.problem.network, _widest_part(self.problem))
+        if choices <= HOPELESS_CHOICES:
+            return limit, ""
+        return HOPELESS_SECONDS, f", and more would not help: its zeros leave 2^{choices:.0f} states of the widest part"
+
     def _marginals(self, formula: Formula, log_count: float, seconds: float) -> FloatArray:
         try:
             return np.asarray(self._ask(formula, log_count, seconds))
         except GaveUpError:
             return np.full(sum(self.problem.cardinalities), np.nan)
 
-    def _ask(self, formula: Formula, log_count: float | None, seconds: float) -> Any:
+    def _ask(self, formula: Formula, log_count: float | None, seconds: float, reason: str = "") -> Any:
         """What the child process answers."""
         task = Task(formula, log_count, seconds, self.most_bytes)
         try:
             with contextlib.closing(run_in_child(work, task, min(seconds, MAX_WAIT))) as news:  # type: ignore[type-var]
                 return next(each for each in news if each is not None)
         except OverdueError:
-            raise GaveUpError(f"ganak had not finished counting after {seconds:.2g} s") from None
+            raise GaveUpError(f"ganak had not finished counting after {seconds:.2g} s{reason}") from None
         except (DiedError, MemoryError):
             raise GaveUpError("ganak ended early, as it does where memory runs out (max_gib)") from None
+
+
+def _widest_part(problem: Problem) -> Sequence[int]:
+    """The variables of the largest clique along the order; of a tree decomposition, where there is no order."""
+    order = problem.order
+    if order.order.size:
+        place = max(range(len(order.separators)), key=lambda p: len(order.separators[p]))
+        return cast("list[int]", order.order[[place, *order.separators[place]]].tolist())
+    return goatd.widest_bag(problem.cardinalities, problem.pairs) if goatd.is_installed() else ()

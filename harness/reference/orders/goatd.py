@@ -43,6 +43,12 @@ def decompose_by_min_fill(graph: goatd.Graph, seed: int, **ties: Any) -> goatd.T
     return goatd.decompose(graph, order="minfill", seed=seed, budget_ms=int(1000 * MIN_FILL_SECONDS), **ties)
 
 
+def widest_bag(cardinalities: Sequence[int], pairs: IntArray) -> Sequence[int]:
+    """The variables of the widest part of a tree decomposition by min-fill."""
+    bags: Sequence[Sequence[int]] = decompose_by_min_fill(build_graph(cardinalities, pairs), seed=0).bags
+    return max(bags, key=len)
+
+
 def portfolio_orders(cardinalities: Sequence[int], pairs: IntArray, seed: int, seconds: float) -> Iterator[list[int]]:
     """By the clocked search, which takes one core, over variables as they are and beside it over copies of them."""
     import goatd

@@ -15,9 +15,10 @@ import pytest
 from spinbench import reference
 from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnsupportedError
 from spinbench.foundation import deadline, plugins
-from spinbench.models import FactorGraph
+from spinbench.models import FactorGraph, generators
 from spinbench.reference.answer import left_open
 from spinbench.reference.counting import ganak
+from spinbench.reference.counting.choices import least_choices
 from spinbench.reference.problem import Problem
 from spinbench.reference.progress import PROGRESS, Progress
 
@@ -141,6 +142,37 @@ def test_a_count_ends_with_its_time_and_the_refusal_says_so(monkeypatch: pytest.
     with deadline.within(0.2), pytest.raises(IntractableError, match=r"after 0\.\d+ s"):
         reference.solve(pigeons(5), method="ganak", cache=False, seconds=0.5)
     assert time.perf_counter() - begin < 5
+
+
+def independent_sets(vertices: int) -> FactorGraph:
+    """Of a random graph of degree 3: zeros that rule out few states of its widest part."""
+    both = np.array([[0.0, 0.0], [0.0, -np.inf]])
+    edges = generators.random_regular(vertices, 3, seed=1).edges.tolist()
+    tables = [*((edge, both) for edge in edges), *(((v,), [0.0, 0.01 * v]) for v in range(vertices))]
+    return FactorGraph.from_log_tables([2] * vertices, tables, name="sets")
+
+
+@forks
+@needs_ganak
+def test_hopeless_counts_end_soon_unless_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ganak, "work", _wait)
+    monkeypatch.setattr(ganak, "HOPELESS_SECONDS", 0.2)
+    model = independent_sets(400)
+    with pytest.raises(
+        IntractableError, match=r"width.*, .*after 0\.2 s, and more would not help: its zeros leave 2\^\d\d"
+    ):
+        reference.solve(model, cache=False)
+    with pytest.raises(IntractableError, match=r"counting after 0\.9 s$"):
+        reference.solve(model, method="ganak", cache=False, seconds=1.0)
+
+
+def test_what_follows_from_clauses_is_no_choice() -> None:
+    equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
+    chain = FactorGraph.from_log_tables([3] * 5, [((v, v + 1), equal) for v in range(4)])
+    assert least_choices(Problem(chain).network, range(5)) == pytest.approx(math.log2(3))
+    sets = independent_sets(40)
+    assert 10 < least_choices(Problem(sets).network, range(40)) < 40
+    assert least_choices(Problem(pigeons(2)).network, range(3)) <= 1
 
 
 def _wait(task: object) -> Iterator[float]:
