@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +36,8 @@ def least_choices(network: Network, variables: Sequence[int], seed: int = 0) -> 
         for literal in clause:
             clauses_by_literal[literal].append(number)
     rng = np.random.default_rng(seed)
-    return min(_count_choices(formula, clauses_by_literal, rng.permutation(variables), rng) for _ in range(N_TRIALS))
+    orders: Iterator[list[int]] = (rng.permutation(variables).tolist() for _ in range(N_TRIALS))
+    return min(_count_choices(formula, clauses_by_literal, order, rng) for order in orders)
 
 
 def _count_choices(

@@ -82,6 +82,10 @@ class ArrayTree(BucketTree):
     def _host(self, array: Array) -> FloatArray:
         return np.array(self.on.to_host(array))
 
+    def _sum_axes(self, table: Array, axes: list[int]) -> Array:
+        # At once, since what compiles does so for each shape.
+        return table.sum(axis=tuple(axes)) if axes else table
+
     def _eliminate(self, v: int, pieces: list[tuple[Scope, Array]]) -> tuple[Array, Array]:
         clique = self.clique[v]
         whole = [self.on.xp.zeros(self._shape(clique), dtype=self.on.real)]

@@ -252,8 +252,11 @@ class BucketTree(Elimination):
                 joint |= {scope: self._within(whole, self.clique[v], scope) for scope in scopes}
             for child in self.children[v]:
                 separator = self.clique[child][1:]
-                priors[child] = sum_axes(belief, [k for k, u in enumerate(self.clique[v]) if u not in separator])
+                priors[child] = self._sum_axes(belief, [k for k, u in enumerate(self.clique[v]) if u not in separator])
         return marginals
+
+    def _sum_axes(self, table: FloatArray, axes: list[int]) -> FloatArray:
+        return sum_axes(table, axes)
 
     @staticmethod
     def _within(belief: FloatArray, clique: Scope, scope: Scope) -> FloatArray:
