@@ -28,7 +28,7 @@ HANDLERS = {
     "peers": "reporting.listing:run_peers",
     "run": "reporting.commands.running:run",
     "exact": "reporting.commands.exact:run",
-    "audit": "reporting.commands.auditing:run",
+    "audit": "reporting.commands.advising:run_audit",
     "bracket": "reporting.commands.advising:run_bracket",
     "advise": "reporting.commands.advising:run_advise",
     "mixing": "reporting.commands.advising:run_mixing",
@@ -38,9 +38,9 @@ HANDLERS = {
     "rerun": "reporting.commands.report:run_rerun",
     "warm": "reporting.commands.warm:run",
     "completion": "reporting.commands.completion:run",
-    "publish": "reporting.commands.publishing:run",
+    "publish": "reporting.commands.report:run_publish",
     "check": "testing.command:run",
-    "init": "scaffold.command:run",
+    "init": "scaffold.package:run",
     **dict.fromkeys(HISTORY, "history.command:run"),
 }
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate, Method, Model, PairwiseModel, Reduction, Tables, Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.settings import check_whole
+from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.graphs.message_layouts import FloatArray
 from spinbench.reference.answer import left_open
 from spinbench.reference.memory import MAX_GIB, default_max_bytes

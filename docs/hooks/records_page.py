@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import methods_page
@@ -34,6 +34,8 @@ OMITTED = {"content"}
 BOARD_OMITTED = {"records", "metric_means"}
 """No columns: the records behind a row, and what has columns of its own."""
 
+
+MAPPINGS = (dict, Mapping)
 
 METRICS_HEAD = """
 ## Metrics { #metrics }
@@ -90,28 +92,35 @@ def _one_line(meaning: str) -> str:
     return " ".join(meaning.split()).replace("|", r"\|")
 
 
-def columns(part: type[msgspec.Struct], prefix: str = "", *, in_lists: bool = False) -> Iterator[tuple[str, str, str]]:
+def columns(part: type, prefix: str = "", *, in_lists: bool = False) -> Iterator[tuple[str, str, str]]:
     """Name, type and meaning of each column of a part and of its parts, those in lists alike if they are asked for."""
     meanings = methods_page.attribute_meanings(part)
     hints = typing.get_type_hints(part, include_extras=False)
-    for field in msgspec.structs.fields(part):
-        if field.name in OMITTED:
+    for attribute, key in _fields(part):
+        if attribute in OMITTED:
             continue
-        name = prefix + (field.encode_name or field.name)
-        meaning = _one_line(meanings[field.name])
-        inner, suffix = part_of(hints[field.name], in_lists=in_lists)
+        name = prefix + key
+        meaning = _one_line(meanings[attribute])
+        inner, suffix = part_of(hints[attribute], in_lists=in_lists)
         if inner is not None:
             yield from columns(inner, f"{name}{suffix}.", in_lists=in_lists)
         else:
-            yield name + suffix, kind_of(hints[field.name]), meaning
+            yield name + suffix, kind_of(hints[attribute]), meaning
 
 
-def part_of(hint: Any, *, in_lists: bool) -> tuple[type[msgspec.Struct] | None, str]:
+def _fields(part: type) -> list[tuple[str, str]]:
+    """Attributes of a part and their names in JSON."""
+    if dataclasses.is_dataclass(part):
+        return [(field.name, field.name) for field in dataclasses.fields(part)]
+    return [(field.name, field.encode_name) for field in msgspec.structs.fields(part)]
+
+
+def part_of(hint: Any, *, in_lists: bool) -> tuple[type | None, str]:
     """The part that a type holds, if any, and what its name ends with: ".NAME" of a mapping, "[]" of a list."""
     suffix = ""
     (inner, *_) = (choice for choice in _choices(hint) if choice is not types.NoneType)
     for choice in _choices(hint):
-        if typing.get_origin(choice) is dict:
+        if typing.get_origin(choice) in MAPPINGS:
             inner, suffix = typing.get_args(choice)[1], ".NAME"
         elif in_lists and typing.get_origin(choice) is list and _is_part(typing.get_args(choice)[0]):
             inner, suffix = typing.get_args(choice)[0], "[]"
@@ -119,7 +128,7 @@ def part_of(hint: Any, *, in_lists: bool) -> tuple[type[msgspec.Struct] | None, 
 
 
 def _is_part(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+    return isinstance(hint, type) and (issubclass(hint, msgspec.Struct) or dataclasses.is_dataclass(hint))
 
 
 def kind_of(hint: Any) -> str:
@@ -129,8 +138,10 @@ def kind_of(hint: Any) -> str:
     for choice in _choices(hint):
         if typing.get_origin(choice) is list:
             kinds.append("list, as JSON")
-        elif typing.get_origin(choice) is dict:
+        elif typing.get_origin(choice) in MAPPINGS:
             kinds.append("any")
+        elif typing.get_origin(choice) is typing.Literal:
+            kinds.append("text")
         elif choice is not types.NoneType:
             kinds.append(names.get(choice, "any"))
     return " or ".join(dict.fromkeys(kinds))

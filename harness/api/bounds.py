@@ -27,7 +27,7 @@ class Bound:
     Attributes:
         value: nats.
         side: "lower" or "upper".
-        grade: how certain it is.
+        grade: how certain it is: exact, certified, probable or assumed.
         delta: with which probability, at most, a probable bound is wrong, or an assumed one whose assumption holds; 0
             for the others.
         by: who gave it.

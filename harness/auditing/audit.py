@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from spinbench.auditing import effective_sizes, local_conditionals
+from spinbench.auditing import statistics
 from spinbench.auditing.checks import (
     Check,
     Draws,
@@ -173,8 +173,8 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         return Audit(model.name, (failed,), alpha, "the model's zeros", log_weights.size, 0.0, notes=tuple(read.notes))
     draws = Draws(read.states, log_weights, read.chained)
     thin_draws = draws.thin(sum(graph.cardinalities), min(MAX_LOGITS, int(LOGITS_A_SECOND * seconds)))
-    logits = local_conditionals.local_logits(graph, thin_draws.states)
-    beta = (*local_conditionals.fit_beta(logits), "maximum pseudo-likelihood")
+    logits = statistics.local_logits(graph, thin_draws.states)
+    beta = (*statistics.fit_beta(logits), "maximum pseudo-likelihood")
     events, notes = marginal_events(model), list(read.notes)
     exact = exact_answer(model, EXACT_SHARE * seconds)
     checks: list[Check | None]
@@ -206,7 +206,7 @@ def audit(samples: object, model: Model, *, alpha: float = ALPHA, budget: str = 
         truth = "what each variable's neighbours say of it, and bounds on log Z: an exact answer is out of reach"
     times, r_hat = np.ones(1), math.nan
     if read.chained:
-        times, r_hat = effective_sizes.autocorrelation_times(log_weights[None]), largest_r_hat(looked, events)
+        times, r_hat = statistics.autocorrelation_times(log_weights[None]), largest_r_hat(looked, events)
     if looked.number < draws.number:
         notes.append(f"frequencies are those of {looked.number} of the draws, evenly spaced, as the budget allows")
     done = [check for check in checks if check is not None]

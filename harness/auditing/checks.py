@@ -9,14 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from spinbench.auditing.effective_sizes import (
+from spinbench.auditing.statistics import (
     FloatArray,
+    IntArray,
+    Logits,
     autocorrelation_times,
     binomial_p_values,
     normal_p_values,
+    probabilities,
+    slope,
     z_scores,
 )
-from spinbench.auditing.local_conditionals import IntArray, Logits, probabilities, slope
 from spinbench.models import FactorGraph, Model
 
 # Largest number of entries of joint tables that are compared.

@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.auditing.checks import Check, Draws, check_heaviest, informative_states
-from spinbench.auditing.effective_sizes import FloatArray, binomial_p_values
+from spinbench.auditing.statistics import FloatArray, binomial_p_values
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.inference import result, runner
 from spinbench.inference.bracketing.bracket import bracket

@@ -1,19 +1,29 @@
-"""git, asked about the checkout in a folder: does a commit exist, what does a name mean, which commits came before."""
+"""git, asked about the checkout in a folder: does a commit exist, what does a name mean, which commits came before.
+
+Where there is no project, commits of a repository of its own are versions of what is installed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from spinbench.errors import HistoryError
+from spinbench.foundation import atomic
 
 CONFIG = "asv.conf.json"
 # The configuration of a repository must not run programs: file-system monitors, hooks, or signature checks.
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "log.showSignature=false")
 _OWN_SCOPES = ("local", "worktree")
 _FILTERS = r"^filter\..*\.(clean|smudge|process)$"
+# File at the top of the repository; a sweep commits it when versions have changed.
+VERSIONS_FILE = "versions.json"
+VERSIONS_BRANCH = "main"
+_WHO = ("-c", "user.name=spinbench", "-c", "user.email=spinbench@localhost", "-c", "commit.gpgsign=false")
 
 
 @dataclass(frozen=True)
@@ -118,10 +128,7 @@ class Checkout:
         return answer.stdout.split()
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        try:
-            done = ask(self.root, *arguments)
-        except FileNotFoundError as error:
-            raise HistoryError("git is not installed; history belongs to commits") from error
+        done = _ask(self.root, *arguments)
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -167,3 +174,55 @@ def environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
     }
+
+
+def begin_versions(folder: Path) -> None:
+    """Make a repository of a folder, with all that it holds.
+
+    Raises:
+        HistoryError: git is not installed, or refuses.
+    """
+    atomic.write_json(folder / VERSIONS_FILE, {})
+    _change(folder, "init", "-q", "-b", VERSIONS_BRANCH)
+    _change(folder, "add", "--all")
+    _change(folder, *_WHO, "commit", "-q", "-m", "nothing measured")
+
+
+def note_versions(folder: Path, installed: Mapping[str, str]) -> bool:
+    """Commit what is installed, by name, if the folder is such a repository and holds something else.
+
+    Raises:
+        HistoryError: git is not installed, or refuses.
+    """
+    path = folder / VERSIONS_FILE
+    if not path.is_file():
+        return False
+    # Here and not above: what only asks git starts without it.
+    from filelock import FileLock
+
+    with FileLock(folder / ".git" / "versions.lock"):
+        atomic.clear_fragments(folder)
+        # Read from the last commit and not from the file: a writer may have been killed before its commit.
+        before = json.loads(_change(folder, "show", f"HEAD:{VERSIONS_FILE}"))
+        if before == installed:
+            return False
+        atomic.write_json(path, dict(sorted(installed.items())))
+        changed = [f"{name} {version}" for name, version in installed.items() if before.get(name) != version]
+        gone = [f"without {name}" for name in before if name not in installed]
+        _change(folder, *_WHO, "commit", "-q", "-m", ", ".join([*changed, *gone]), "--", VERSIONS_FILE)
+    return True
+
+
+def _change(folder: Path, *arguments: str) -> bytes:
+    done = _ask(folder, *arguments)
+    if done.returncode:
+        reason = (done.stderr.decode().strip().splitlines() or ["no word"])[0]
+        raise HistoryError(f"git cannot keep the versions in {folder}: {reason}")
+    return done.stdout
+
+
+def _ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return ask(folder, *arguments)
+    except FileNotFoundError as error:
+        raise HistoryError("git is not installed; history belongs to commits") from error

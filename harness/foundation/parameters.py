@@ -1,4 +1,7 @@
-"""Parameters against the type hints of what takes them: a wrong one ends in a sentence, not in a traceback."""
+"""Parameters against the type hints of what takes them, and settings of methods against their ranges.
+
+What is wrong, or too large for any machine, is refused in one sentence before anything is planned.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,21 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from spinbench.errors import ModelError, SpinbenchError
 
+if TYPE_CHECKING:
+    from spinbench.api.method import Method
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 IN_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}
+# Largest value of a setting that is a count: more is a typing error.
+LARGEST = 2**20
 
 
 def convert(value: object, hint: object) -> Any:
@@ -124,3 +132,32 @@ def _in_words(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     return IN_WORDS.get(hint, "another value")
+
+
+def check_whole(method: Method, setting: str, least: int, largest: int = LARGEST, *, zero: bool = False) -> None:
+    """Raises SpinbenchError unless the setting is an integer from `least` to `largest`, or 0 where `zero` allows it."""
+    value = getattr(method, setting)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not (least <= value <= largest or (zero and value == 0)):
+        needed = f"an integer from {least} to {largest}"
+        if zero:
+            needed = f"0, or an integer from {least} to {largest},"
+        raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {needed} is needed")
+
+
+def check_setting(method: Method, setting: str, allowed: bool, needed: str) -> None:
+    """Raises SpinbenchError, which says what is needed, unless the setting is allowed."""
+    if not allowed:
+        raise SpinbenchError(f"{method.name}: {setting}={getattr(method, setting)!r} was given; {needed} is needed")
+
+
+def is_int_at_least(number: object, least: int) -> bool:
+    """Whether it is an integer from `least` on."""
+    return isinstance(number, int) and not isinstance(number, bool) and number >= least
+
+
+def check_choice(method: Method, setting: str, choices: object) -> None:
+    """Raises SpinbenchError unless the setting is one of a Literal's texts."""
+    value, allowed = getattr(method, setting), get_args(choices)
+    if value not in allowed:
+        raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {', '.join(allowed)} are allowed")

@@ -1,10 +1,10 @@
-"""What is said beside the output of a command: remarks, counts, and which names are meant."""
+"""What is said beside the output of a command, and texts of others, in which nothing is obeyed."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from spinbench.errors import UnknownNameError
@@ -12,6 +12,9 @@ from spinbench.errors import UnknownNameError
 # Control characters and characters that change the direction of text; for use within brackets of a regular expression.
 OBEYED = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _OBEYED = re.compile(f"[{OBEYED}]")
+# Characters that begin a formula in spreadsheets, and the quote that marks a cell as text.
+_FORMULA_STARTS = ("=", "+", "-", "@", "'")
+_NUMBER = re.compile(r"[+-]\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def printable(text: str) -> str:
@@ -62,3 +65,21 @@ def unknown_name(
 def plus_minus(error: float | None) -> str:
     """ " ± 0.01" behind a number; empty where its error is not known."""
     return "" if error is None else f" ± {error:.2g}"
+
+
+def escape_cell(text: str) -> str:
+    """A text of others, as a cell in which no spreadsheet sees a formula; different texts are different cells."""
+    escaped = escape_unprintable(text)
+    if escaped.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(escaped):
+        return f"'{escaped}"
+    return escaped
+
+
+def escape_unprintable(text: str) -> str:
+    """A text of others on one line, with escapes in place of characters that a terminal obeys or that are none."""
+    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in text)
+
+
+def escape_row(values: Sequence[object]) -> list[object]:
+    """The cells of a line of a table: texts are escaped, other values stay."""
+    return [escape_cell(value) if isinstance(value, str) else value for value in values]

@@ -14,7 +14,7 @@ from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
 from spinbench.measuring import environment, process_state, records, result_metrics
-from spinbench.measuring.answer import Answer, failure_answer
+from spinbench.measuring.process_state import Answer, failure_answer
 from spinbench.measuring.stages import Load, Memory, Stages
 from spinbench.metrics import MIXING
 from spinbench.metrics import registry as metrics

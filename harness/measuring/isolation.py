@@ -20,7 +20,7 @@ from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, ensure_folder
 from spinbench.measuring import environment, process_state
-from spinbench.measuring.answer import Answer, failure_answer
+from spinbench.measuring.process_state import Answer, failure_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spinbench.measuring import environment, isolation, provenance
-from spinbench.measuring.answer import failure_answer
+from spinbench.measuring.process_state import failure_answer
 from spinbench.measuring.records import (
     CELL,
     SCHEMA,

@@ -1,4 +1,4 @@
-"""What a process that measures may do, and whether it has its core to itself, and whether it compiled."""
+"""What a process that measures may do, whether it has its core to itself and compiled, and what it answers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import numpy as np
 from spinbench.foundation.remarks import format_count
 from spinbench.inference import registry
 from spinbench.measuring import environment
+from spinbench.measuring.records import METRICS
+from spinbench.metrics import registry as metrics
 
 if TYPE_CHECKING:
     from spinbench.measuring.stages import Load
@@ -23,6 +25,12 @@ WAITING_SHARE = 0.05
 CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 # Environment variable of a worker whose folders of compiled code no other process writes into.
 OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
+# Parts of a record that the measuring process returns: status, error, traceback, metrics, result, reference,
+# environment, stages, oversubscribed.
+Answer = dict[str, Any]
+# Largest number of characters of a message, and of the end of its traceback, in a record: an exception may contain an
+# array.
+MAX_CHARACTERS = 4000
 
 
 def oversubscription_message(load: Load) -> str | None:
@@ -105,3 +113,21 @@ def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
 def _count_cached_files() -> int:
     folders = (Path(os.environ[name]) for name in CACHE_VARIABLES if name in os.environ)
     return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
+
+
+def failure_answer(sentence: str, details: str | None = None) -> Answer:
+    """The answer of a cell that gave no result."""
+    if len(sentence) > MAX_CHARACTERS:
+        sentence = f"{sentence[:MAX_CHARACTERS]} … ({len(sentence)} characters)"
+    details = details and details[-MAX_CHARACTERS:]
+    return {
+        "status": "failed",
+        "error": sentence,
+        "traceback": details,
+        "metrics": {name: {"failed": sentence} for name in (*METRICS, *metrics.metric_names())},
+        "result": None,
+        "reference": None,
+        "environment": {},
+        "stages": {},
+        "oversubscribed": None,
+    }

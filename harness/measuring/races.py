@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import versions
+from spinbench.foundation import git
 from spinbench.inference import registry
 from spinbench.inference.advising.advice import Advice, Entry
 from spinbench.measuring import environment, measure, provenance, result_metrics
-from spinbench.measuring.answer import failure_answer
+from spinbench.measuring.process_state import failure_answer
 from spinbench.measuring.records import Content, RecordError, file_hashes, plain, write_record
 from spinbench.models import families
 from spinbench.models.families import FILE
@@ -56,7 +56,7 @@ class RaceRecorder:
         except OSError as error:
             raise RecordError(f"the folder {folder} cannot be written: {error.strerror or error}") from error
         if (history := environment.history_root()) is not None:
-            versions.note(history, provenance.plugin_states())
+            git.note_versions(history, provenance.plugin_states())
         model = _model_config(source)
         return cls(folder, model, file_hashes(model), environment.code_state(), int(time.time()))
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.cells import escape_row
 from spinbench.foundation.frames import Kind, Table, columns_of, frame
+from spinbench.foundation.remarks import escape_row
 from spinbench.foundation.trees import flatten
 from spinbench.measuring import records as stored
 from spinbench.measuring.record_types import Record

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import git, versions
+from spinbench.foundation import git
 
 TEMPLATES = "spinbench.scaffold.templates"
 SUITE = "benchmarks"
@@ -37,10 +37,10 @@ def init(folder: Path) -> list[str]:
     tracked = top is not None
     try:
         written = _write(
-            folder, _files(folder.resolve().name, git.branch(folder) if tracked else versions.BRANCH, tracked)
+            folder, _files(folder.resolve().name, git.branch(folder) if tracked else git.VERSIONS_BRANCH, tracked)
         )
         if not tracked:
-            versions.begin(folder)
+            git.begin_versions(folder)
     except OSError as error:
         raise SpinbenchError(f"{folder} cannot be written: {error.strerror or error}") from error
     units, then = "commits", f"name your cells in {WORKFLOW} (CELLS), commit these files, then: "

@@ -1,4 +1,4 @@
-"""Writes the package that a plugin begins with."""
+"""`spinbench init`: writes the package that a plugin begins with, or begins a history."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import importlib.resources
 import importlib.util
 import keyword
 import re
+from argparse import Namespace
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from string import Template
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.metrics import METRICS, MIXING
+from spinbench.scaffold import history
 
 TEMPLATES = "spinbench.scaffold.templates"
 # Entry-point group of each kind of package.
@@ -165,3 +168,11 @@ def _is_importable(module: str) -> bool:
 def _names_in(source: str) -> set[str]:
     """Words that a function of the template must not be called."""
     return {*re.findall(r"[A-Za-z_]\w*", source), *dir(builtins)} - {"mine"}
+
+
+def run(arguments: Namespace) -> int:
+    """Write it, and print what is there now; 0, the exit status."""
+    kind = next((kind for kind in GROUPS if getattr(arguments, kind) is not None), None)
+    write = history.init if kind is None else partial(init, kind=kind, name=getattr(arguments, kind))
+    print("\n".join(write(arguments.folder)))
+    return 0

@@ -1,14 +1,20 @@
-"""Configurations of a sweep's cells in a twentieth of the time that Hydra takes for each.
+"""Which cells a sweep has, and their configurations in a twentieth of the time that Hydra takes for each.
 
 Cells of a sweep mostly differ in plain values, `seed=3`, and not in what is read from files, `method=gibbs`. Hydra
 reads and merges all files for each cell; here it does so once for each choice of files, and the values are set in a
 copy.
+
+An experiment leaves combinations out of its product, `left_out` in its file: an entry {method: [blocks, pt], backend:
+[numpy, jax]} leaves out each cell that has one of the values of every key. It holds unless a key of it is given on the
+command line: who asks for a method gets it on whatever is asked for beside.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,11 +26,19 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 
+from spinbench.errors import SpinbenchError
+from spinbench.foundation import overrides
+from spinbench.sweeping import hydra_errors
+
 # Number of combinations of configuration files that are cached, 0.1 MB each.
 CHOICES = 64
 
 _known: dict[tuple[str, ...], DictConfig] = {}
 _groups: dict[str, bool] = {}
+
+# Of the values of each key: what is left out of a product.
+Exclusion = Mapping[str, Collection[str]]
+_NOTHING = object()
 
 
 def forget() -> None:
@@ -138,3 +152,84 @@ def _is_of_group(loader: ConfigLoader, override: Override) -> bool:
 @lru_cache(maxsize=4096)
 def _parse(line: str) -> Override:
     return OverridesParser.create().parse_override(line)
+
+
+def exclusion_entries(config: DictConfig, keys: Collection[str]) -> tuple[Exclusion, ...]:
+    """Those that hold, where the keys `keys` are on the command line.
+
+    Raises:
+        SpinbenchError: no list of such entries.
+    """
+    setting = config.left_out
+    written: object = setting
+    if OmegaConf.is_config(setting):
+        written = OmegaConf.to_container(setting, resolve=True)
+    if not (isinstance(written, list) and all(_is_entry(entry) for entry in written)):
+        raise SpinbenchError(
+            f"left_out={overrides.format_value(written)} was given; a list of entries {{NAME: [VALUE, …], …}} is needed"
+        )
+    return tuple(
+        {key: [str(value) for value in entry[key]] for key in entry} for entry in written if not {*entry} & {*keys}
+    )
+
+
+def check_exclusions(config: DictConfig, keys: Collection[str], is_member: Callable[[str], bool]) -> None:
+    """Refuse entries that can leave nothing out.
+
+    Args:
+        config: of the first cell, Hydra's node included.
+        keys: the keys of which values are given, here or by an experiment.
+        is_member: whether "GROUP/NAME" is a configuration.
+
+    Raises:
+        SpinbenchError: one names no setting, or what a group has not.
+    """
+    groups = config.hydra.runtime.choices
+    for key, values in itertools.chain.from_iterable(entry.items() for entry in exclusion_entries(config, ())):
+        if key not in keys and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
+            raise SpinbenchError(f"left_out: {hydra_errors.unknown_key(key, config)}")
+        for value in values:
+            if key in groups and not is_member(f"{key}/{value}"):
+                raise SpinbenchError(f"left_out={{{key}: [{value}]}} was given, and there is no {key} of that name")
+
+
+def count_cells(options: Mapping[str, Sequence[str]], out: Sequence[Exclusion], chosen: Collection[str] = ()) -> int:
+    """How many cells are left of the product of all options, each NAME=VALUE.
+
+    Args:
+        options: of each key.
+        out: what is left out.
+        chosen: keys of which one value is chosen: the cells are then those of the choice that leaves most.
+
+    Raises:
+        SpinbenchError: none is left.
+    """
+    named = {key: values for key, values in options.items() if any(key in entry for entry in out)}
+    choices = itertools.product(*(named[key] for key in named if key in chosen))
+    others = [values for key, values in named.items() if key not in chosen]
+    left = max(sum(not is_excluded([*choice, *cell], out) for cell in itertools.product(*others)) for choice in choices)
+    if not left:
+        raise SpinbenchError("left_out has every combination in it; at least one must be left")
+    return left * math.prod(len(values) for key, values in options.items() if key not in {*named, *chosen})
+
+
+def product_cells(overrides: Sequence[Override], out: Sequence[Exclusion]) -> list[list[str]]:
+    """The cells, each a list of overrides, of which the first varies slowest; a later one of a key replaces it."""
+    options: dict[str, list[str]] = {}
+    for override in overrides:
+        key = override.get_key_element()
+        if override.is_sweep_override():
+            options[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+        else:
+            options[key] = [f"{key}={override.get_value_element_as_str()}"]
+    return [list(cell) for cell in itertools.product(*options.values()) if not is_excluded(cell, out)]
+
+
+def _is_entry(entry: object) -> bool:
+    return isinstance(entry, dict) and bool(entry) and all(isinstance(values, list) for values in entry.values())
+
+
+def is_excluded(cell: Sequence[str], out: Sequence[Exclusion]) -> bool:
+    """Whether a cell, one NAME=VALUE for each key, is left out."""
+    values = dict(line.split("=", 1) for line in cell)
+    return any(all(values.get(key) in entry[key] for key in entry) for entry in out)

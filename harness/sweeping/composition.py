@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment
-from spinbench.sweeping import cellconfigs, exclusions, hydra_errors, search
+from spinbench.sweeping import cellconfigs, hydra_errors, search
 from spinbench.sweeping.settings_checks import CHECKS, Refusals
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Plan:
     multirun: bool
     cells: int
     varied: tuple[str, ...]
-    left_out: tuple[exclusions.Entry, ...]
+    left_out: tuple[cellconfigs.Exclusion, ...]
     choices: Mapping[str, Sequence[str]]
 
     @property
@@ -121,15 +121,15 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         with refused.collect():
             _no_subfolders(config)
         with refused.collect():
-            exclusions.check(config, choices, lambda name: _is_member(loader, name))
+            cellconfigs.check_exclusions(config, choices, lambda name: _is_member(loader, name))
         refused.raise_if_any()
         varied = tuple(key for key, options in choices.items() if len(options) > 1)
-        out = exclusions.entries(config, line_choices)
+        out = cellconfigs.exclusion_entries(config, line_choices)
         if search.is_search(config):
             search.check(config, choices)
             cells = search.cells(config, choices, out)
         else:
-            cells = exclusions.count(choices, out)
+            cells = cellconfigs.count_cells(choices, out)
         return Plan(config, many, cells, varied, out, choices)
 
 

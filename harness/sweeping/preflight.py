@@ -22,7 +22,7 @@ from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.models import specs
-from spinbench.sweeping import cellconfigs, composition, exclusions, hydra_errors, settings_checks
+from spinbench.sweeping import cellconfigs, composition, hydra_errors, settings_checks
 
 # Time limit in seconds per model.
 EACH = 1.0
@@ -115,7 +115,7 @@ def _trials(plan: composition.Plan) -> Iterator[tuple[Choice, Spec]]:
     bases: dict[str, DictConfig] = {}
     with searchpath.initialize():
         for choice in _choices([*varied.values()]):
-            if exclusions.is_out(choice, plan.left_out):
+            if cellconfigs.is_excluded(choice, plan.left_out):
                 continue
             if bases and time.perf_counter() > until:
                 return

@@ -23,7 +23,7 @@ from omegaconf import DictConfig
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation.atomic import write_json
 from spinbench.measuring import record_types, records, trust
-from spinbench.sweeping import exclusions, sweepers
+from spinbench.sweeping import cellconfigs, sweepers
 
 if TYPE_CHECKING:
     import optuna
@@ -116,14 +116,14 @@ def check(config: DictConfig, choices: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def cells(config: DictConfig, choices: Mapping[str, Sequence[str]], out: Sequence[exclusions.Entry]) -> int:
+def cells(config: DictConfig, choices: Mapping[str, Sequence[str]], out: Sequence[cellconfigs.Exclusion]) -> int:
     """How many cells a search measures, at most: which of them are left out may hang on what a trial chooses.
 
     Raises:
         SpinbenchError: every combination is left out.
     """
     chosen = [key for key in choices if not is_measured_in_each_trial(key)]
-    return int(config.hydra.sweeper.n_trials) * exclusions.most(choices, out, chosen)
+    return int(config.hydra.sweeper.n_trials) * cellconfigs.count_cells(choices, out, chosen)
 
 
 def ends(override: Override) -> list[str]:
@@ -179,7 +179,7 @@ class Search(sweepers.CellSweeper):
             chosen = [
                 [f"{key}={_suggest(trial, key, override)}" for key, override in space.items()] for trial in new_trials
             ]
-            batches = [exclusions.product([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
+            batches = [cellconfigs.product_cells([*fixed, *parser.parse_overrides(lines)], out) for lines in chosen]
             returns = self.launch([cell for batch in batches for cell in batch], jobs)
             jobs += len(returns)
             keys = iter([override.return_value for override in returns])  # raises what a job raised

@@ -15,7 +15,7 @@ from hydra.plugins.sweeper import Sweeper
 
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import atomic, interruptions, remarks, versions
+from spinbench.foundation import atomic, git, interruptions, remarks
 from spinbench.foundation.overrides import format_value, is_assignment, quote
 from spinbench.measuring import environment, provenance, records
 from spinbench.metrics import registry as metrics
@@ -143,7 +143,7 @@ def _but_multirun(flags: Sequence[str]) -> list[str]:
 def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) -> list[str]:
     """For Hydra: what was given, the state of the code, and where records go."""
     if (history := environment.history_root()) is not None:
-        versions.note(history, provenance.plugin_states())
+        git.note_versions(history, provenance.plugin_states())
     state = environment.code_state()
     forced = [f"git.{key}={_override_value(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quote(str(folder))}")

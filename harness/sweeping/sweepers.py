@@ -22,7 +22,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from spinbench.sweeping import cellconfigs, exclusions, launchers
+from spinbench.sweeping import cellconfigs, launchers
 
 if TYPE_CHECKING:
     from hydra.conf import JobConf
@@ -68,10 +68,10 @@ class CellSweeper(Sweeper):
             hydra_context=context, task_function=ShareTask(context, task_function, config), config=config
         )
 
-    def left_out(self, arguments: Sequence[str]) -> tuple[exclusions.Entry, ...]:
+    def left_out(self, arguments: Sequence[str]) -> tuple[cellconfigs.Exclusion, ...]:
         """Which combinations are no cells, where these are the overrides of the command line."""
         keys = [override.get_key_element() for override in self._parser.parse_overrides(list(arguments))]
-        return exclusions.entries(self._config, keys)
+        return cellconfigs.exclusion_entries(self._config, keys)
 
     def launch(self, cells: Sequence[list[str]], first: int) -> list[JobReturn]:
         """Run cells; what Hydra returns for each.
@@ -104,7 +104,7 @@ class ProductSweeper(CellSweeper):
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self._config, folder / "multirun.yaml")
         overrides = self._parser.parse_overrides([*self._params, *arguments])
-        cells = exclusions.product(overrides, self.left_out(arguments))
+        cells = cellconfigs.product_cells(overrides, self.left_out(arguments))
         step = self._batch or len(cells)
         for first in range(0, len(cells), step):
             for job_return in self.launch(cells[first : first + step], first):

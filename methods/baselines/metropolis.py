@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from spinbench.api import Array, Backend, Estimate, Index, Method, Model, Program, Reduction, Trace, to_factor_graph
-from spinbench.foundation.settings import check_choice
+from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.graphs.factor_tables import links
 from spinbench.mathematics.graphs.table_layouts import Section
 from spinbench.mathematics.heat_bath.table_updates import TableBath

@@ -32,7 +32,7 @@ import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_whole
+from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.bennett import CONTRADICTED
 from spinbench.mathematics.claims import NOTHING
 from spinbench.mathematics.graphs.factor_tables import factor_tables

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
-from spinbench.foundation.settings import check_whole
+from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.bennett import Ratio, ratio
 from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links

@@ -21,7 +21,7 @@ import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_choice
+from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links

@@ -33,7 +33,7 @@ import numpy as np
 
 from spinbench.api import Backend, Engine, Estimate, Method, Model, Program, Reduction, State, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_choice, check_whole
+from spinbench.foundation.parameters import check_choice, check_whole
 from spinbench.mathematics import bennett, claims, stepping_stones
 from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links

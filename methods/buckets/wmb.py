@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol, cast
 import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, Model, Reduction, State, Trace
-from spinbench.foundation.settings import check_setting, check_whole
+from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.weighing import estimate

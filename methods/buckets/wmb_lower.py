@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.api import Estimate, Method, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_setting, check_whole
+from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.wmb import Tables
 from spinbench.reference.sparse.tree import has_zeros

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from spinbench.api import Array, Backend, Estimate, Index, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_choice
+from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics import claims, statistics
 from spinbench.mathematics.graphs.sweep_layouts import (
     Scan,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from spinbench.api import Estimate, ForneyModel, Method, Model, Reduction, Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.settings import check_choice
+from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.forney import contract
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent.newton import CONVERGED, ENDS

@@ -45,7 +45,7 @@ from spinbench.api import (
     Trace,
 )
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation.settings import check_choice, check_whole
+from spinbench.foundation.parameters import check_choice, check_whole
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
     Sweep,

@@ -15,7 +15,7 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Conformance, Estimate, Model, Namespace, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
+from spinbench.foundation.parameters import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe

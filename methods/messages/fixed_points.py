@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Key, Method, Precision, Program, Tables, Trace
 from spinbench.api.types import TablesT
-from spinbench.foundation.settings import check_setting
+from spinbench.foundation.parameters import check_setting
 
 # Smallest tolerance, in units in the last place: sums of messages are not more precise, and a smaller tolerance might
 # never be reached.

@@ -21,7 +21,7 @@ import numpy as np
 
 from spinbench.api import Conformance, Estimate, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_setting, is_int_at_least
+from spinbench.foundation.parameters import check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import (
     FloatArray,

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
-from spinbench.foundation.settings import check_setting, check_whole
+from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.population.program import PopulationProgram, Tables

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from spinbench.api import Array, Backend, Engine, Key, PairwiseModel, Program, State, Trace
-from spinbench.foundation.settings import check_choice
+from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.relaxed_method import RelaxedMethod

@@ -11,7 +11,7 @@ import numpy as np
 
 from spinbench.api import Backend, Engine, Program, Reduction, State, Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.settings import check_choice, check_setting
+from spinbench.foundation.parameters import check_choice, check_setting
 from spinbench.mathematics.relaxation.density import Relaxation
 from spinbench.methods.relaxed.dhmc_program import DHMCProgram
 from spinbench.methods.relaxed.relaxed_method import RelaxedMethod

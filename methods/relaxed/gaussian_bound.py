@@ -15,7 +15,7 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.settings import check_setting
+from spinbench.foundation.parameters import check_setting
 from spinbench.mathematics.claims import t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.weighing import bracket, doubts, log_z_errors, unseen

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from spinbench.api import Array, Backend, Key, Program
-from spinbench.foundation.settings import check_choice, check_setting
+from spinbench.foundation.parameters import check_choice, check_setting
 from spinbench.methods.relaxed.blackjax_method import BlackJAXMethod, BlackJAXProgram, for_single_chain, map_over_chains
 from spinbench.methods.relaxed.step_size import StepSize, dual_averaging, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import Factor, RelaxedTables

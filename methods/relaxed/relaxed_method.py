@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spinbench.api import Estimate, Method, Model, PairwiseModel, Reduction, Trace
-from spinbench.foundation.settings import check_choice, check_setting, is_int_at_least
+from spinbench.foundation.parameters import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
 from spinbench.methods.relaxed import family

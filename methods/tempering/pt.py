@@ -40,7 +40,7 @@ from spinbench.api import (
     conditional_range,
     to_pairwise,
 )
-from spinbench.foundation.settings import check_whole
+from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.foundation.cells import escape_row
+from spinbench.foundation.remarks import escape_row
 from spinbench.inference.stored_states.storage import UnsignedArray
 from spinbench.mathematics import all_states
 from spinbench.models import Model

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.cells import escape_cell, escape_unprintable
+from spinbench.foundation.remarks import escape_cell, escape_unprintable
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
 from spinbench.models.files.format import strip_packed_suffix

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
-from spinbench.foundation.cells import escape_cell
+from spinbench.foundation.remarks import escape_cell
 
 COLUMNS = (
     "model",

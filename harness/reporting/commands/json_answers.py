@@ -15,7 +15,6 @@ from spinbench.reporting.commands import json_document as fields
 
 # Only for types: a command should not import the code of other commands.
 if TYPE_CHECKING:
-    from spinbench.api.bounds import Bound
     from spinbench.auditing.audit import Audit
     from spinbench.inference.advising.advice import Advice
     from spinbench.inference.bracketing.interval import Interval
@@ -63,9 +62,7 @@ def _parts(command: str, answer: Any) -> dict[str, Any]:
             race = [_copy(fields.Candidate, entry) for entry in answer.race]
             return {"answer": _result_fields(answer.answer), "advice": _copy(fields.AdviceFields, answer, race=race)}
         case "bracket":
-            names = ("lower", "upper", "probable_lower", "probable_upper", "assumed_upper")
-            bounds = {name: _copy_bound(getattr(answer, name)) for name in names}
-            return {"interval": _copy(fields.IntervalFields, answer, **bounds)}
+            return {"interval": answer}
         case "mixing":
             return {"mixing": _copy(fields.MixingFields, answer)}
         case _:
@@ -86,19 +83,13 @@ def _result_fields(answer: Result) -> fields.Answer:
         fields.Answer,
         answer,
         evidence={name: _copy(fields.Support, each) for name, each in answer.evidence.items()},
-        bounds=[_copy_bound(bound) for bound in answer.bounds],
+        bounds=list(answer.bounds),
         marginals=marginals,
         best_state=best_state,
         best_names=best_names,
         best_log_weight=answer.heaviest_weight,
         seconds=dataclasses.asdict(answer.seconds),
     )
-
-
-def _copy_bound(bound: Bound | None) -> fields.LogZBound | None:
-    if bound is None:
-        return None
-    return _copy(fields.LogZBound, bound)
 
 
 def _copy(part: type[Part], source: object, **others: object) -> Part:

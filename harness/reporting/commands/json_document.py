@@ -10,25 +10,10 @@ from typing import Any
 
 import msgspec
 
+from spinbench.api.bounds import Bound
+from spinbench.inference.bracketing.interval import Interval
+
 VERSION = 1
-
-
-class LogZBound(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a bracket on log Z.
-
-    Attributes:
-        value: in nats.
-        side: lower or upper.
-        grade: exact, certified, probable or assumed.
-        delta: with which probability, at most, a probable bound is wrong.
-        by: the method that gave it.
-    """
-
-    value: float
-    side: str
-    grade: str
-    delta: float
-    by: str
 
 
 class Support(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +70,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     log_z_se: float | None
     log_z_error_bound: float | None
     log_z_kind: str
-    bounds: list[LogZBound]
+    bounds: list[Bound]
     marginals: dict[str, list[float | str]] | None
     best_state: list[int] | None
     best_log_weight: float | None
@@ -150,39 +135,6 @@ class AdviceFields(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     python: str
     race: list[Candidate]
-
-
-class IntervalFields(msgspec.Struct, frozen=True, kw_only=True):
-    """As `spinbench.bracket` returns.
-
-    Attributes:
-        model: its name.
-        verdict: exact, resolved or unresolved.
-        level: what log Z rests on.
-        lower, upper: the best exact or certified bounds.
-        probable_lower, probable_upper: the best bounds of any of the grades exact, certified and probable.
-        assumed_upper: a bound that holds if tempering has mixed.
-        delta: with which probability, at most, any of the probable bounds is wrong.
-        log_z, log_z_se, log_z_by: the best estimate within the bracket, its standard error, and whose it is.
-        seconds, loading_seconds: spent, and spent on loading code before.
-        refused: who gave no bound, and why.
-    """
-
-    model: str
-    verdict: str
-    level: str
-    lower: LogZBound | None
-    upper: LogZBound | None
-    probable_lower: LogZBound | None
-    probable_upper: LogZBound | None
-    assumed_upper: LogZBound | None
-    delta: float
-    log_z: float | None
-    log_z_se: float | None
-    log_z_by: str
-    seconds: float
-    loading_seconds: float
-    refused: dict[str, str]
 
 
 class MixingFields(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,6 +227,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
     answer: Answer | None = None
     advice: AdviceFields | None = None
-    interval: IntervalFields | None = None
+    interval: Interval | None = None
     mixing: MixingFields | None = None
     audit: AuditFields | None = None

@@ -1,13 +1,15 @@
-"""`spinbench report`, `spinbench profile`, `spinbench show` and `spinbench rerun`: what people see of records."""
+"""`spinbench report`, `profile`, `show`, `rerun` and `publish`: what people see of records and of their history."""
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
+from spinbench.history import command, publish
 from spinbench.measuring import environment, record_types, records
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
 from spinbench.reporting.profiles import rendering
@@ -126,3 +128,11 @@ def _read_latest_records(
     if not folders:
         raise SpinbenchError(f"no folder was given{hint}")
     return records.latest_per_cell(record for folder in folders for record in records.read_records(folder))
+
+
+def run_publish(arguments: Namespace) -> int:
+    """Write the site, and print where it is; 0, the exit status."""
+    index = publish.publish(command.history_root(), offline=arguments.offline)
+    server = f"{Path(sys.executable).name} -m http.server -d {short_path(index.parent)}"
+    print(f"site: {short_path(index)}; see it with: {server}")
+    return 0

@@ -11,7 +11,7 @@ import pytest
 
 import spinbench
 from spinbench import cli
-from spinbench.auditing.effective_sizes import autocorrelation_times, binomial_p_values
+from spinbench.auditing.statistics import autocorrelation_times, binomial_p_values
 from spinbench.errors import SpinbenchError
 from spinbench.models import FactorGraph, PairwiseModel, generators
 

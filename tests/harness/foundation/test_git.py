@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinbench.foundation import atomic, git, versions
+from spinbench.foundation import atomic, git
 from spinbench.measuring.environment import git_state
 
 
@@ -61,13 +61,13 @@ def test_a_difference_that_git_cannot_tell_is_unknown(checkout: Path) -> None:
 
 def test_what_a_killed_writer_left_is_committed_and_cleared(tmp_path: Path) -> None:
     """A number of a process that is dead; and a file that was written, but not committed."""
-    versions.begin(tmp_path)
+    git.begin_versions(tmp_path)
     installed = {"spinbench": "1.0"}
-    (tmp_path / versions.FILE).write_text(json.dumps(installed), encoding="utf-8")
+    (tmp_path / git.VERSIONS_FILE).write_text(json.dumps(installed), encoding="utf-8")
     fragment = tmp_path / f".versions.json.{atomic._host()}.{2**22 + 1}.0.tmp"
     fragment.write_text("{", encoding="utf-8")
-    assert versions.note(tmp_path, installed)
+    assert git.note_versions(tmp_path, installed)
     assert not fragment.exists()
     assert git.ask(tmp_path, "status", "--porcelain").stdout == b""
     assert b"spinbench 1.0" in git.ask(tmp_path, "log", "-1", "--format=%s").stdout
-    assert not versions.note(tmp_path, installed)
+    assert not git.note_versions(tmp_path, installed)

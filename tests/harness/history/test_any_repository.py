@@ -13,7 +13,7 @@ from asv import util
 
 import spinbench
 from spinbench import cli
-from spinbench.foundation import versions
+from spinbench.foundation import git
 from spinbench.history.asv_plugin import HereEnvironment
 from spinbench.history.recorder import History, record
 from spinbench.measuring import environment, measure
@@ -123,8 +123,8 @@ def test_a_folder_of_versions(
     assert history.checkout.subject(commit) == f"spinbench {environment.spinbench_state()}"
     state = environment.code_state()
     assert (state["commit"], state["dirty"], state["spinbench"]) == (commit, False, environment.spinbench_state())
-    assert not versions.note(tmp_path / "kept", {"spinbench": environment.spinbench_state()})
-    assert versions.note(tmp_path / "kept", {"spinbench": "9.9", "plugin": "1.0"})
+    assert not git.note_versions(tmp_path / "kept", {"spinbench": environment.spinbench_state()})
+    assert git.note_versions(tmp_path / "kept", {"spinbench": "9.9", "plugin": "1.0"})
     assert history.checkout.subject("HEAD") == "spinbench 9.9, plugin 1.0"
     assert history.checkout.ancestors("HEAD")[1] == commit
 

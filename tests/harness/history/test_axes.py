@@ -16,7 +16,7 @@ from spinbench.inference.kernels import is_peer
 from spinbench.measuring import records
 from spinbench.metrics import registry
 from spinbench.models import FactorGraph, specs
-from spinbench.sweeping import exclusions
+from spinbench.sweeping import cellconfigs
 
 FAMILY = axes.family("inference")
 
@@ -85,7 +85,7 @@ def test_experiments_hold_the_series(experiment: str, more: list[str]) -> None:
     ]
     swept, tracked = set(itertools.product(*values)), set(family.cells)
     assert swept <= tracked if experiment == "gate" else swept >= tracked
-    assert not any(exclusions.is_out(cell, exclusions.entries(whole, ())) for cell in of_series)
+    assert not any(cellconfigs.is_excluded(cell, cellconfigs.exclusion_entries(whole, ())) for cell in of_series)
     assert list(params)[: len(more)] == more  # what stands first varies slowest
     assert set(params) == {axis.group for axis in family.axes} | set(more)
     for cell, config in axes.canonical_configs(family, sorted(swept & tracked)[:3]).items():

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.models import generators, specs
-from spinbench.sweeping import composition, exclusions, preflight
+from spinbench.sweeping import cellconfigs, composition, preflight
 
 CELL = ("method=gibbs", "backend=numpy")
 
@@ -101,11 +101,11 @@ OPTIONS = {"method": ["gibbs", "pt", "blocks"], "backend": ["numpy", "numba"], "
 
 @pytest.mark.parametrize(("given", "cells"), [((), 7), (("backend",), 10), (("method",), 12), (("chains",), 7)])
 def test_a_sweep_makes_the_cells_that_are_counted(given: tuple[str, ...], cells: int) -> None:
-    out = exclusions.entries(ASKED, given)
+    out = cellconfigs.exclusion_entries(ASKED, given)
     lines = {key: [f"{key}={value}" for value in values] for key, values in OPTIONS.items()}
-    assert exclusions.count(lines, out) == 2 * cells
+    assert cellconfigs.count_cells(lines, out) == 2 * cells
     overrides = OverridesParser.create().parse_overrides([f"{key}={','.join(OPTIONS[key])}" for key in OPTIONS])
-    made = [tuple(cell) for cell in exclusions.product(overrides, out)]
+    made = [tuple(cell) for cell in cellconfigs.product_cells(overrides, out)]
     assert len(set(made)) == len(made) == 2 * cells
     assert ("method=pt", "backend=numba", "seed=0", "chains=4") in made
     assert (("method=pt", "backend=numpy", "seed=0", "chains=4") in made) == bool({"method", "backend"} & {*given})
@@ -117,9 +117,9 @@ def test_a_sweep_makes_the_cells_that_are_counted(given: tuple[str, ...], cells:
 )
 def test_what_is_no_list_of_entries_is_refused(written: object, sentence: str) -> None:
     with pytest.raises(SpinbenchError, match=sentence):
-        exclusions.entries(OmegaConf.create({"left_out": written}), ())
+        cellconfigs.exclusion_entries(OmegaConf.create({"left_out": written}), ())
 
 
 def test_something_is_left() -> None:
     with pytest.raises(SpinbenchError, match="every combination"):
-        exclusions.count({"seed": ["seed=0", "seed=1"]}, [{"seed": ["0", "1"]}])
+        cellconfigs.count_cells({"seed": ["seed=0", "seed=1"]}, [{"seed": ["0", "1"]}])

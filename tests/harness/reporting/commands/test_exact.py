@@ -18,7 +18,7 @@ import pytest
 
 import spinbench
 from spinbench import cli
-from spinbench.foundation.cells import escape_cell
+from spinbench.foundation.remarks import escape_cell
 from spinbench.models import generators
 from spinbench.models.networks import bayesian_network
 from spinbench.reporting.commands import exact_solving
