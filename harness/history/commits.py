@@ -30,8 +30,8 @@ Settings = Mapping[str, Any]
 Key = tuple[str, Place]
 
 
-def collect_sides(history: recorder.History, base_commit: str, head_commit: str) -> tuple[Sides, tuple[str, ...]]:
-    """Two commits' newest sittings with those that came before the first, and sentences about what is left out."""
+def collect_sides(history: recorder.History, base_commit: str, head_commit: str) -> Sides:
+    """Two commits' newest sittings with those that came before the first."""
     head = sittings(history, head_commit)[-1]
     chain = list(itertools.islice(_sittings_until(history, base_commit), MAX_PAST_SITTINGS + 1))[::-1]
     names, measured = [name for name, _ in chain], [records for _, records in chain]
@@ -58,8 +58,8 @@ def collect_sides(history: recorder.History, base_commit: str, head_commit: str)
             f"changed, of which {base_commit[:8]} has nothing"
         )
     *past, newest = before_head
-    sides = Sides(newest, select_runs(head, compared_settings), tuple(past), detect_cost_changes(names, before_head))
-    return sides, tuple(left_out)
+    changed = detect_cost_changes(names, before_head)
+    return Sides(newest, select_runs(head, compared_settings), tuple(past), changed, tuple(left_out))
 
 
 def newest_commits(history: recorder.History, head: str, limit: int) -> list[str]:

@@ -16,7 +16,7 @@ from spinbench.foundation import atomic
 from spinbench.history.commits import collect_sides
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
-from spinbench.history.regression_test.judge import Finding, Judgement, judge, sort_findings
+from spinbench.history.regression_test.judge import Finding, Judgement, judge
 
 SUFFIXES = (".md", ".xml")
 SUITE = "spinbench gate"
@@ -29,7 +29,6 @@ class GateReport:
     Attributes:
         base, head: full hashes; titles: the first lines of their messages.
         judgement: what was found.
-        left_out: sentences about what could not be compared.
     """
 
     machine: str
@@ -37,7 +36,6 @@ class GateReport:
     head: str
     titles: tuple[str, str]
     judgement: Judgement
-    left_out: tuple[str, ...]
 
     @property
     def exit_status(self) -> int:
@@ -46,13 +44,17 @@ class GateReport:
 
     def __str__(self) -> str:
         """The report for people, the verdict last."""
-        lines = [*self.heads, *formatting.format_lines(self.judgement), *self.left_out, self.summary()]
+        lines = [*self.heads, *formatting.format_changes(self.judgement), *self.remarks()]
         return "\n".join([*lines, formatting.format_verdict(self.judgement)])
 
     @property
     def heads(self) -> tuple[str, str]:
         """Both commits, a line each."""
         return (f"base {self.base[:8]} {self.titles[0]}", f"head {self.head[:8]} {self.titles[1]}")
+
+    def remarks(self) -> list[str]:
+        """What would have been found, what was not judged or compared, and how many of what."""
+        return [*formatting.format_remarks(self.judgement), *self.judgement.exclusions, self.summary()]
 
     def summary(self) -> str:
         """One sentence."""
@@ -81,9 +83,9 @@ def compare_commits(history: History, base: str, head: str) -> GateReport:
     Raises:
         HistoryError: the commits have nothing in common.
     """
-    sides, left_out = collect_sides(history, base, head)
+    sides = collect_sides(history, base, head)
     if not sides.common:
-        why = "; ".join(left_out) or "neither has a record"
+        why = "; ".join(sides.exclusions) or "neither has a record"
         raise HistoryError(f"there is nothing to compare between {base[:8]} and {head[:8]}: {why}")
     return GateReport(
         machine=history.machine,
@@ -91,7 +93,6 @@ def compare_commits(history: History, base: str, head: str) -> GateReport:
         head=head,
         titles=(history.checkout.subject(base), history.checkout.subject(head)),
         judgement=judge(sides),
-        left_out=left_out,
     )
 
 
@@ -151,12 +152,11 @@ def format_markdown(report: GateReport) -> str:
     if rows:
         rows.insert(1, ["---"] * len(rows[0]))
         table = [f"| {' | '.join(map(_escape, row))} |" for row in rows]
-    remarks = [*formatting.format_remarks(report.judgement), *report.left_out, report.summary()]
     parts = [
         f"**{_escape(formatting.format_verdict(report.judgement))}**",
         "\n".join(f"- {_escape(line)}" for line in report.heads),
         "\n".join(table),
-        "\n".join(f"- {_escape(line)}" for line in remarks),
+        "\n".join(f"- {_escape(line)}" for line in report.remarks()),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -164,13 +164,14 @@ def format_markdown(report: GateReport) -> str:
 def format_junit(report: GateReport) -> str:
     """A test case for each tested number, and for each cell that fails or is mended."""
     suite = ElementTree.Element("testsuite", name=SUITE)
-    for finding in sort_findings(report.judgement.findings):
+    for finding in report.judgement.findings:
         if finding.p is not None:
             _add_finding(suite, finding)
-    for failure in report.judgement.failures:
-        case = _add_case(suite, failure.place.group, failure.place.model)
-        if failure.verdict == "fails":
-            ElementTree.SubElement(case, "failure", message=_printable(failure.error))
+    for change in report.judgement.changes:
+        if change.error:
+            case = _add_case(suite, change.place.group, change.place.model)
+            if change.verdict == "fails":
+                ElementTree.SubElement(case, "failure", message=_printable(change.error))
     for outcome, tag in (("failures", "failure"), ("skipped", "skipped")):
         suite.set(outcome, str(len(suite.findall(f"*/{tag}"))))
     suite.set("tests", str(len(suite)))

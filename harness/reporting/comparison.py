@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from spinbench.history.recorder import History
-    from spinbench.history.regression_test.judge import Failure, Finding, Judgement, LevelChange
+    from spinbench.history.regression_test.judge import Judgement
     from spinbench.measuring.record_types import Record
 
 PAGE = "compare.html"
@@ -29,42 +28,9 @@ VERDICT_STYLES = {
     **dict.fromkeys(("worse", "fails", "weaker"), "red"),
     **dict.fromkeys(("better", "mended", "stronger"), "green"),
 }
-SIGNIFICANT_VERDICTS = ("worse", "better")
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Both sides of everything; B stands for the gate's head.
-
-    Attributes:
-        judgement: what was found.
-        exclusions: sentences about what has no counterpart.
-    """
-
-    judgement: Judgement
-    exclusions: tuple[str, ...]
-
-    @property
-    def differences(self) -> list[Finding]:
-        """Of all metrics and cells, worst first."""
-        return judge.sort_findings(self.judgement.findings)
-
-    @property
-    def failures(self) -> tuple[Failure, ...]:
-        """Cells that work on one side only."""
-        return self.judgement.failures
-
-    @property
-    def level_changes(self) -> tuple[LevelChange, ...]:
-        """Cells whose numbers rest on weaker or stronger evidence on side B."""
-        return self.judgement.level_changes
-
-    def significant_differences(self) -> list[Finding]:
-        """What changed."""
-        return [finding for finding in self.differences if finding.verdict in SIGNIFICANT_VERDICTS]
-
-
-def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
+def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Judgement:
     """Compare B with A.
 
     Raises:
@@ -78,7 +44,7 @@ def compare_records(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
         measurements.group_runs([(place, record) for place, pair in pairs.items() for record in pair[side]], metrics)
         for side in (0, 1)
     )
-    return Comparison(judge.judge(measurements.Sides(old, new)), tuple(exclusions))
+    return judge.judge(measurements.Sides(old, new, exclusions=tuple(exclusions)))
 
 
 def _match_cells(
@@ -124,7 +90,7 @@ def _settings_without_seed(record: Record) -> dict[str, object]:
     return {key: value for key, value in record.config.items() if key not in ("seed", "model")}
 
 
-def compare_sweeps_or_commits(first: str, second: str) -> Comparison:
+def compare_sweeps_or_commits(first: str, second: str) -> Judgement:
     """Compare two sweeps' folders, or two commits as `spinbench gate` does, with what the history says of noise.
 
     Raises:
@@ -136,10 +102,10 @@ def compare_sweeps_or_commits(first: str, second: str) -> Comparison:
     from spinbench.history import commits
 
     history, base = _resolve_commit(checkout, first)
-    sides, exclusions = commits.collect_sides(history, base, _resolve_commit(checkout, second)[1])
+    sides = commits.collect_sides(history, base, _resolve_commit(checkout, second)[1])
     if not sides.common:
-        raise SpinbenchError(f"{first} and {second} have no cell in common: {'; '.join(exclusions)}")
-    return Comparison(judge.judge(sides), exclusions)
+        raise SpinbenchError(f"{first} and {second} have no cell in common: {'; '.join(sides.exclusions)}")
+    return judge.judge(sides)
 
 
 def load_records(name: str) -> list[Record]:
@@ -173,12 +139,12 @@ def _resolve_commit(checkout: Path, name: str) -> tuple[History, str]:
     return history, commit
 
 
-def differences_table(comparison: Comparison) -> Table:
+def differences_table(judgement: Judgement) -> Table:
     """The differences beyond noise, for a terminal."""
     numbers = ("A", "B", "B / A", "95 % interval", "p")
     texts = ("", "metric", "model", "method", "backend", "settings of B")
     board = progress_display.new_table(None, (*texts, *numbers), number_columns=numbers, show_edge=False)
-    for finding in comparison.significant_differences():
+    for finding in judgement.significant:
         board.add_row(
             Text(finding.verdict, style=VERDICT_STYLES[finding.verdict]),
             *map(Text, (finding.metric.title, *finding.place)),
@@ -188,43 +154,36 @@ def differences_table(comparison: Comparison) -> Table:
             f"{leaderboard.format_number(finding.low)} … {leaderboard.format_number(finding.high)}",
             f"{finding.p:.1g}",
         )
-    for failure in comparison.failures:
-        board.add_row(
-            Text(failure.verdict, style=VERDICT_STYLES[failure.verdict]), Text(failure.error), *map(Text, failure.place)
-        )
-    for change in comparison.level_changes:
-        title = f"evidence of {formatting.TITLES[change.quantity]}"
-        board.add_row(
-            Text(change.verdict, style=VERDICT_STYLES[change.verdict]),
-            *map(Text, (title, *change.place, change.base, change.head)),
-        )
+    for change in judgement.changes:
+        verdict = Text(change.verdict, style=VERDICT_STYLES[change.verdict])
+        board.add_row(verdict, *map(Text, (change.error or change.title, *change.place, change.base, change.head)))
     return board
 
 
-def summary_sentences(comparison: Comparison) -> list[str]:
+def summary_sentences(judgement: Judgement) -> list[str]:
     """What would have been found, what was not compared, and how many of what."""
     return [
-        *formatting.format_remarks(comparison.judgement),
-        *comparison.exclusions,
-        f"B against A: {formatting.format_summary(comparison.judgement)}",
+        *formatting.format_remarks(judgement),
+        *judgement.exclusions,
+        f"B against A: {formatting.format_summary(judgement)}",
     ]
 
 
-def write_comparison_page(comparison: Comparison, names: tuple[str, str], folder: Path) -> Path:
+def write_comparison_page(judgement: Judgement, names: tuple[str, str], folder: Path) -> Path:
     """The page with all comparisons.
 
     Raises:
         SpinbenchError: the folder cannot be written.
     """
     path = folder / PAGE
-    places = [finding.place for finding in comparison.differences]
+    places = [finding.place for finding in judgement.findings]
     choices = {axis: sorted({getattr(place, axis) for place in places}) for axis in ("model", "method", "backend")}
-    choices["metric"] = sorted({finding.metric.title for finding in comparison.differences})
+    choices["metric"] = sorted({finding.metric.title for finding in judgement.findings})
     settings = any(place.settings for place in places)
     context = {
         "names": names,
-        "found": comparison,
-        "sentences": summary_sentences(comparison),
+        "found": judgement,
+        "sentences": summary_sentences(judgement),
         "choices": choices,
         "settings": settings,
     }

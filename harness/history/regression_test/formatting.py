@@ -7,16 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from spinbench.foundation.remarks import format_count
 from spinbench.history.regression_test import effects, measurements
-from spinbench.history.regression_test.judge import Finding, Judgement, Tested, sort_findings
+from spinbench.history.regression_test.judge import Finding, Judgement, Tested
 
-TITLES = {"marginals": "marginals", "log_z": "log Z"}
 LEVELS = {"all": "all cells together", "group": "group", "cell": "cell"}
 _HEADER = ("", "benchmark", "cell", "base", "head", "ratio", "95 % interval", "p")
-
-
-def format_lines(judgement: Judgement) -> list[str]:
-    """What changed as an aligned table, what is known of the rest, and what was not judged."""
-    return [*format_changes(judgement), *format_remarks(judgement)]
 
 
 def format_changes(judgement: Judgement) -> list[str]:
@@ -26,15 +20,11 @@ def format_changes(judgement: Judgement) -> list[str]:
 
 def change_rows(judgement: Judgement) -> list[tuple[str, ...]]:
     """The table's rows, its head first; none where nothing changed."""
-    changes = [finding for finding in sort_findings(judgement.findings) if finding.verdict in ("worse", "better")]
-    rows = [_format_finding(finding) for finding in changes]
+    rows = [_format_finding(finding) for finding in judgement.significant]
     rows += [
-        (failure.verdict, "", format_place(failure.place), "", "", "", "", failure.error)
-        for failure in judgement.failures
+        (change.verdict, change.title, format_place(change.place), change.base, change.head, "", "", change.error)
+        for change in judgement.changes
     ]
-    for change in judgement.level_changes:
-        title, place = f"evidence of {TITLES[change.quantity]}", format_place(change.place)
-        rows.append((change.verdict, title, place, change.base, change.head, "", "", ""))
     if not rows:
         return []
     return [_HEADER, *rows]
@@ -52,8 +42,7 @@ def format_remarks(judgement: Judgement) -> list[str]:
 def format_summary(judgement: Judgement) -> str:
     """How many of what."""
     counts = Counter[str](finding.verdict for finding in judgement.findings)
-    counts.update(failure.verdict for failure in judgement.failures)
-    counts.update(change.verdict for change in judgement.level_changes)
+    counts.update(change.verdict for change in judgement.changes)
     tests = [finding for finding in judgement.findings if finding.p is not None]
     undecided = sum(finding.verdict == "undecided" for finding in tests)
     return (
@@ -67,7 +56,7 @@ def format_summary(judgement: Judgement) -> str:
 def format_verdict(judgement: Judgement) -> str:
     """PASS, FAIL or UNDECIDED, how many tests say so, and the worst of them: what fails, else what may be worst."""
     verdict = judgement.verdict
-    if failures := [failure for failure in judgement.failures if failure.verdict == "fails"]:
+    if failures := [change for change in judgement.changes if change.verdict == "fails"]:
         error = " ".join(failures[0].error.split())
         return f"{verdict}: {format_place(failures[0].place)} fails, and worked: {error}"
     tested = [finding for finding in judgement.findings if finding.p is not None]

@@ -21,7 +21,9 @@ from spinbench.history.regression_test.significance import Decision, FindingVerd
 from spinbench.inference.checks.evidence import LEVELS
 
 # Quantities whose levels of evidence are compared.
-QUANTITIES = ("marginals", "log_z")
+# Of a result, whose evidence has a level, and their titles.
+QUANTITIES = {"marginals": "marginals", "log_z": "log Z"}
+VERDICTS = ("worse", "better", "undecided", "not worse than 10 %", "identical", "shown")
 # Share of waiting in the runs' wall time from which the machine counts as busy.
 BUSY_WAITING = 0.5
 
@@ -60,28 +62,23 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A cell that works on one side only; "fails" is that of head."""
-
-    place: Place
-    verdict: Literal["fails", "mended"]
-    error: str
-
-
-@dataclass(frozen=True)
-class LevelChange:
-    """A number of a cell that rests on weaker or stronger evidence at head than at base, for most seeds.
+class Change:
+    """What is otherwise at head than at base, in a cell.
 
     Attributes:
-        quantity: "marginals" or "log_z".
-        base, head: the levels.
+        verdict: "fails" or "mended" of a cell that works on one side only; "weaker" or "stronger" of a number that rests
+            on other evidence at head, for most seeds.
+        error: why it does not work.
+        title: which evidence.
+        base, head: its levels.
     """
 
     place: Place
-    verdict: Literal["weaker", "stronger"]
-    quantity: str
-    base: str
-    head: str
+    verdict: Literal["fails", "mended", "weaker", "stronger"]
+    error: str = ""
+    title: str = ""
+    base: str = ""
+    head: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,26 +97,32 @@ class Judgement:
     """What is said of head against base.
 
     Attributes:
-        findings: of every metric: cells, groups and all.
-        failures: cells that work on one side only.
-        level_changes: cells whose numbers rest on other evidence than before.
+        findings: of every metric: cells, groups and all; worse ones first, then better ones; wide ones before their
+            parts, certain ones before others.
+        changes: cells that work on one side only, then those whose numbers rest on other evidence than before.
         tested: by metric and level.
         identical, common: runs of equal seeds whose numbers are equal to the last bit, and all of them.
         notes: sentences about what was not judged, and about disturbances.
+        exclusions: sentences about what has no counterpart.
     """
 
     findings: tuple[Finding, ...]
-    failures: tuple[Failure, ...]
-    level_changes: tuple[LevelChange, ...]
+    changes: tuple[Change, ...]
     tested: tuple[Tested, ...]
     identical: int
     common: int
     notes: tuple[str, ...]
+    exclusions: tuple[str, ...]
 
     @property
-    def worse(self) -> tuple[Finding, ...]:
+    def significant(self) -> list[Finding]:
+        """What is worse or better beyond noise and margin."""
+        return [finding for finding in self.findings if finding.verdict in ("worse", "better")]
+
+    @property
+    def worse(self) -> list[Finding]:
         """What is worse beyond noise and margin."""
-        return tuple(finding for finding in self.findings if finding.verdict == "worse")
+        return [finding for finding in self.findings if finding.verdict == "worse"]
 
     @property
     def verdict(self) -> Literal["PASS", "FAIL", "UNDECIDED"]:
@@ -133,7 +136,7 @@ class Judgement:
     @property
     def red(self) -> bool:
         """Whether anything is worse, or fails that worked."""
-        return bool(self.worse) or any(failure.verdict == "fails" for failure in self.failures)
+        return bool(self.worse) or any(change.verdict == "fails" for change in self.changes)
 
 
 def judge(sides: Sides) -> Judgement:
@@ -145,17 +148,13 @@ def judge(sides: Sides) -> Judgement:
     common = [(sides.base[place], sides.head[place]) for place in sides.common]
     pairs = [(base[seed].answer, head[seed].answer) for base, head in common for seed in base.keys() & head.keys()]
     fingerprints = [pair for pair in pairs if all(pair)]
+    findings = (
+        *(finding for tested, decision in decided for finding in _findings_with_test(tested, decision, sides)),
+        *(finding for tested_effects in effects for finding in _findings_without_test(tested_effects, sides)),
+    )
     return Judgement(
-        findings=(
-            *(
-                finding
-                for tested_effects, decision in decided
-                for finding in _findings_with_test(tested_effects, decision, sides)
-            ),
-            *(finding for tested_effects in effects for finding in _findings_without_test(tested_effects, sides)),
-        ),
-        failures=tuple(_find_failures(sides)),
-        level_changes=tuple(_find_level_changes(sides)),
+        findings=tuple(sorted(findings, key=_sort_key)),
+        changes=(*_find_failures(sides), *_find_level_changes(sides)),
         tested=tuple(
             Tested(
                 tested_effects.metric,
@@ -168,6 +167,7 @@ def judge(sides: Sides) -> Judgement:
         identical=sum(base_answer == head_answer for base_answer, head_answer in fingerprints),
         common=len(fingerprints),
         notes=(*(note for tested_effects in effects for note in tested_effects.notes), *_disturbance_notes(runs)),
+        exclusions=sides.exclusions,
     )
 
 
@@ -182,20 +182,9 @@ def has_change(metrics: Iterable[axes.Metric], sides: Sides) -> bool:
     return not verdicts.isdisjoint({"worse", "better"})
 
 
-def sort_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """Worse ones first, then better ones; wide ones before their parts, certain ones before others."""
-    order = ("worse", "better", "undecided", "not worse than 10 %", "identical", "shown")
-    levels = ("all", "group", "cell")
-
-    def key(finding: Finding) -> tuple[int, int, float, Place]:
-        return (
-            order.index(finding.verdict),
-            levels.index(finding.level),
-            1.0 if finding.p is None else finding.p,
-            finding.place,
-        )
-
-    return sorted(findings, key=key)
+def _sort_key(finding: Finding) -> tuple[int, int, float, Place]:
+    p = 1.0 if finding.p is None else finding.p
+    return VERDICTS.index(finding.verdict), ("all", "group", "cell").index(finding.level), p, finding.place
 
 
 def _findings_with_test(effects: Effects, decision: Decision, sides: Sides) -> Iterable[Finding]:
@@ -234,14 +223,14 @@ def _geometric_means(metric: axes.Metric, sides: Sides, place: Place) -> dict[st
     return {"base": base, "head": head, "seeds": (len(values[0]), len(values[1]))}
 
 
-def _find_failures(sides: Sides) -> Iterable[Failure]:
+def _find_failures(sides: Sides) -> Iterable[Change]:
     """Cells that failed for at least half of the seeds that are good on the other side."""
     for place in sides.common:
         base, head = sides.base[place], sides.head[place]
         if error := _usual_error_of_counterparts(base, head):
-            yield Failure(place, "fails", error)
+            yield Change(place, "fails", error)
         elif error := _usual_error_of_counterparts(head, base):
-            yield Failure(place, "mended", error)
+            yield Change(place, "mended", error)
 
 
 def _usual_error_of_counterparts(this_side: Mapping[int, Run], other_side: Mapping[int, Run]) -> str:
@@ -252,7 +241,7 @@ def _usual_error_of_counterparts(this_side: Mapping[int, Run], other_side: Mappi
     return errors[0] if errors and 2 * len(errors) >= len(common) else ""
 
 
-def _find_level_changes(sides: Sides) -> Iterable[LevelChange]:
+def _find_level_changes(sides: Sides) -> Iterable[Change]:
     """Of cells where at least half of the common seeds changed to the same side."""
     for place, quantity in itertools.product(sides.common, QUANTITIES):
         base, head = sides.base[place], sides.head[place]
@@ -267,7 +256,8 @@ def _find_level_changes(sides: Sides) -> Iterable[LevelChange]:
                 changes["weaker" if LEVELS.index(before) < LEVELS.index(after) else "stronger"][before, after] += 1
         for verdict, counts in changes.items():
             if counts and 2 * counts.total() >= pairs:
-                yield LevelChange(place, verdict, quantity, *counts.most_common(1)[0][0])
+                (levels, _), *_ = counts.most_common(1)
+                yield Change(place, verdict, "", f"evidence of {QUANTITIES[quantity]}", *levels)
 
 
 def _disturbance_notes(runs: Sequence[Run]) -> Iterable[str]:

@@ -97,6 +97,7 @@ class Sides:
     head: Runs
     past: tuple[Runs, ...] = ()
     changed: tuple[bool, ...] = ()
+    exclusions: tuple[str, ...] = ()
 
     @property
     def common(self) -> list[Place]:

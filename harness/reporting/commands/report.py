@@ -79,7 +79,7 @@ def _print_model_tables(sweep_records: Sequence[record_types.Record], patterns: 
 
 def _print_comparison(names: tuple[str, str], output: Path | None) -> int:
     differences = comparison.compare_sweeps_or_commits(*names)
-    if differences.significant_differences() or differences.failures or differences.level_changes:
+    if differences.significant or differences.changes:
         console().print(comparison.differences_table(differences))
     for line in comparison.summary_sentences(differences):
         print(line)

@@ -77,11 +77,10 @@ def describe_series(row: CommitSeries) -> list[str]:
     for step in row.steps:
         judgement = step.judgement
         changed: set[str] = {finding.verdict for finding in judgement.findings}
-        changed |= {failure.verdict for failure in judgement.failures}
-        changed |= {change.verdict for change in judgement.level_changes}
+        changed |= {change.verdict for change in judgement.changes}
         verdicts = [verdict for verdict in VERDICTS if verdict in changed]
         output.append(f"{step.head[:8]} {step.titles[1]}: {', '.join(verdicts) or 'no change'}")
-        output += [f"    {line}" for line in (*formatting.format_changes(judgement), *step.left_out)]
+        output += [f"    {line}" for line in (*formatting.format_changes(judgement), *judgement.exclusions)]
     remarks = []
     if row.steps:
         remarks = formatting.format_remarks(row.steps[-1].judgement)

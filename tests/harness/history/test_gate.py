@@ -147,10 +147,10 @@ def test_what_shuts_no_gate(
         sitting(project, rng, commit, **options)
     report = gate(project.root)
     assert report.exit_status == 0, str(report)
-    assert not report.judgement.failures
+    assert not report.judgement.changes
     for fragment in said:
-        assert re.search(fragment, f"{report}\n{report.summary()}\n{report.left_out}")
-    other_settings = any("other settings" in text for text in report.left_out)
+        assert re.search(fragment, f"{report}\n{report.summary()}\n{report.judgement.exclusions}")
+    other_settings = any("other settings" in text for text in report.judgement.exclusions)
     assert other_settings == ("other settings" in said[0])
 
 
@@ -165,11 +165,11 @@ def test_a_cell_that_fails_now_shuts_the_gate(project: Any, rng: np.random.Gener
     sitting(project, rng, head, cells=CELLS[2:])
     sitting(project, rng, head, cells=CELLS[:1], **BROKEN)
     report, backwards = gate(project.root), gate(project.root, head, base)
-    assert [(one.verdict, one.place[:3]) for one in report.judgement.failures] == [("fails", CELLS[0])]
+    assert [(one.verdict, one.place[:3]) for one in report.judgement.changes] == [("fails", CELLS[0])]
     assert (report.exit_status, backwards.exit_status) == (1, 0)
     assert "killed" in str(report)
     assert "mended" in str(backwards)
-    assert report.left_out == (f"1 cell of {base[:8]} without a counterpart at {head[:8]}",)
+    assert report.judgement.exclusions == (f"1 cell of {base[:8]} without a counterpart at {head[:8]}",)
 
 
 def test_noise_is_learnt_from_the_history(project: Any, rng: np.random.Generator) -> None:
@@ -214,16 +214,13 @@ def test_the_report_of_two_commits_says_the_same(
     assert cli.main(["report", "--compare", base[:10], "HEAD", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     found = comparison.compare_sweeps_or_commits(base, "main")
-    assert f"B against A: {len([one for one in found.judgement.findings if one.p is not None])} tests: " in said
+    assert f"B against A: {len([one for one in found.findings if one.p is not None])} tests: " in said
     assert "grid" in (tmp_path / comparison.PAGE).read_text()
-    assert ("marginal_rmse", CELLS[0]) in {(one.metric.name, one.place[:3]) for one in found.significant_differences()}
-    assert found.judgement == gate(project.root, base, head).judgement
-    assert (
-        found.judgement
-        == comparison.compare_records(comparison.load_records(base), comparison.load_records("main")).judgement
-    )
+    assert ("marginal_rmse", CELLS[0]) in {(one.metric.name, one.place[:3]) for one in found.significant}
+    assert found == gate(project.root, base, head).judgement
+    assert found == comparison.compare_records(comparison.load_records(base), comparison.load_records("main"))
     folders = sorted((project.root / "multirun").iterdir(), key=lambda folder: folder.name.startswith(head[:8]))
-    assert comparison.compare_sweeps_or_commits(*map(str, folders)).judgement == found.judgement
+    assert comparison.compare_sweeps_or_commits(*map(str, folders)) == found
     project.commit("unmeasured")
     with pytest.raises(SpinbenchError, match="commit HEAD has no records in the history of testbox"):
         comparison.load_records("HEAD")

@@ -131,7 +131,7 @@ def test_failures_count_where_something_was_measured_before(project: Any, commit
     enter(project, changed(project, first, chains=3))
     assert enter(project, bad, refused).new == 1
     report = gate(project.root, first, second)
-    (failure,) = report.judgement.failures
+    (failure,) = report.judgement.changes
     assert (failure.place.model, failure.place.settings, report.exit_status) == (MODEL, "chains=3", 1)
 
 

@@ -14,6 +14,7 @@ from small_records import RESULT, make, typed
 from spinbench import cli
 from spinbench.errors import SpinbenchError
 from spinbench.history import axes
+from spinbench.history.regression_test.judge import Judgement
 from spinbench.measuring import records
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import comparison
@@ -59,9 +60,9 @@ def failed(record: Record) -> dict[str, Any]:
     return {**record.content, "status": "failed", "error": "killed & gone", "metrics": {}, "result": None}
 
 
-def places(found: comparison.Comparison, level: str = "cell") -> set[tuple[str, str, str]]:
+def places(found: Judgement, level: str = "cell") -> set[tuple[str, str, str]]:
     """Metric, model and method of what is beyond noise."""
-    return {(one.metric.name, *one.place[:2]) for one in found.significant_differences() if one.level == level}
+    return {(one.metric.name, *one.place[:2]) for one in found.significant if one.level == level}
 
 
 @pytest.fixture
@@ -76,14 +77,12 @@ def tripled(metric: str, model: str, method: str) -> float:
 def test_planted_differences_are_found_and_noise_is_not(rng: np.random.Generator) -> None:
     found = compare_records(side(rng), side(rng, tripled))
     assert places(found) == {("step_seconds", "n", "gibbs"), ("marginal_rmse", "o", "dhmc")}
-    assert {one.verdict for one in found.significant_differences()} == {"worse"}
-    (cell,) = [
-        one for one in found.significant_differences() if one.metric.name == "step_seconds" and one.level == "cell"
-    ]
+    assert {one.verdict for one in found.significant} == {"worse"}
+    (cell,) = [one for one in found.significant if one.metric.name == "step_seconds" and one.level == "cell"]
     assert cell.ratio == pytest.approx(3.0, rel=0.2)  # e^(4 * 0.05 * sqrt(2 / 3)) = 1.18
     assert cell.seeds == (SEEDS, SEEDS)
     backwards = compare_records(side(rng, tripled), side(rng))
-    assert {one.verdict for one in backwards.significant_differences()} == {"better"}
+    assert {one.verdict for one in backwards.significant} == {"better"}
 
 
 SLOWER: Factor = lambda metric, _, method: 1.35 if (metric, method) == ("step_seconds", "dhmc") else 1.0  # noqa: E731
@@ -107,15 +106,15 @@ def test_small_differences(
 
 def test_single_seeds_are_judged_on_cost_alone(rng: np.random.Generator) -> None:
     found = compare_records(side(rng, seeds=1), side(rng, lambda *_: 100.0, seeds=1))
-    assert {one.metric.name for one in found.significant_differences()} == {"step_seconds"}
+    assert {one.metric.name for one in found.significant} == {"step_seconds"}
 
 
 def test_the_same_records_differ_in_nothing(rng: np.random.Generator) -> None:
     one = side(rng)
     found = compare_records(one, one)
-    assert not found.significant_differences()
-    assert (found.judgement.identical, found.judgement.common) == (len(one), len(one))
-    assert [one.ratio for one in found.differences] == pytest.approx([1.0] * len(found.differences))
+    assert not found.significant
+    assert (found.identical, found.common) == (len(one), len(one))
+    assert [one.ratio for one in found.findings] == pytest.approx([1.0] * len(found.findings))
 
 
 def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
@@ -128,9 +127,9 @@ def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
     )
     for a, b in ((known, lacking), (lacking, known)):
         found = compare_records(a, b)
-        assert (found.significant_differences(), found.failures) == ([], ())
+        assert (found.significant, found.changes) == ([], ())
         (one,) = [
-            one for one in found.differences if one.metric.name == "marginal_rmse" and one.place[:2] == ("m", "gibbs")
+            one for one in found.findings if one.metric.name == "marginal_rmse" and one.place[:2] == ("m", "gibbs")
         ]
         assert (one.verdict, one.p, one.ratio) == ("undecided", None, None)
         assert one.reason == "there is no RMSE of the marginals"
@@ -139,7 +138,7 @@ def test_a_value_on_one_side_only_is_shown(rng: np.random.Generator) -> None:
 def test_settings_and_cells_without_a_counterpart_are_told(rng: np.random.Generator) -> None:
     other = side(rng, protocol="q", config={"chains": 8})
     found = compare_records(side(rng), other)
-    assert {one.place.settings for one in found.differences if one.level != "all"} == {"chains=8 (A has 2)"}
+    assert {one.place.settings for one in found.findings if one.level != "all"} == {"chains=8 (A has 2)"}
     assert found.exclusions == ()
     assert compare_records(side(rng), other[:3]).exclusions == ("cells of A without a counterpart in B: 5",)
     with pytest.raises(SpinbenchError, match="no cell in common"):
@@ -186,10 +185,10 @@ def test_cells_whose_numbers_rest_on_other_evidence_are_listed(rng: np.random.Ge
         contents = [{**one.content, "result": {**one.content["result"], "levels": levels}} for one in side(rng)]
         sides.append(typed(contents))
     found = compare_records(*sides)
-    assert {(one.verdict, one.quantity, one.base, one.head) for one in found.level_changes} == {
-        ("weaker", "log_z", "exact", "converged")
+    assert {(one.verdict, one.title, one.base, one.head) for one in found.changes} == {
+        ("weaker", "evidence of log Z", "exact", "converged")
     }
-    assert len(found.level_changes) == comparison.differences_table(found).row_count == len(MODELS) * len(METHODS)
+    assert len(found.changes) == comparison.differences_table(found).row_count == len(MODELS) * len(METHODS)
     assert "6 numbers rest on weaker evidence, 0 on stronger" in " ".join(comparison.summary_sentences(found))
     page = comparison.write_comparison_page(found, ("a", "b"), tmp_path).read_text()
     assert page.count(">weaker<") == len(MODELS) * len(METHODS)

@@ -178,17 +178,17 @@ def test_failures_are_those_of_cells_that_worked(lost: range, verdict: list[str]
     good = runs(rng, range(4))
     broken = changed(good, lambda place, seed, _: {"failed": "killed"} if place[:3] == SLOW and seed in lost else {})
     found, mended, always = compared(good, broken), compared(broken, good), compared(broken, broken)
-    assert [one.verdict for one in found.failures] == verdict
-    assert {(one.place[:3], one.error) for one in found.failures} <= {(SLOW, "killed")}
-    assert [one.verdict for one in mended.failures] == ["mended"] * len(verdict)
-    assert (found.red, mended.red, always.failures) == (bool(verdict), False, ())
+    assert [one.verdict for one in found.changes] == verdict
+    assert {(one.place[:3], one.error) for one in found.changes} <= {(SLOW, "killed")}
+    assert [one.verdict for one in mended.changes] == ["mended"] * len(verdict)
+    assert (found.red, mended.red, always.changes) == (bool(verdict), False, ())
 
 
 @pytest.mark.parametrize(
     ("fallen", "expected"),
     [
-        (range(3), [("weaker", SLOW, "log_z", "exact", "converged")]),
-        (range(2), [("weaker", SLOW, "log_z", "exact", "converged")]),
+        (range(3), [("weaker", SLOW, "evidence of log Z", "exact", "converged")]),
+        (range(2), [("weaker", SLOW, "evidence of log Z", "exact", "converged")]),
         (range(1), []),
     ],
     ids=["all", "most", "few"],
@@ -200,9 +200,9 @@ def test_numbers_that_rest_on_weaker_evidence_are_said(
     fall = {"levels": {"marginals": "converged", "log_z": "converged"}}
     weaker = changed(good, lambda place, seed, _: fall if place[:3] == SLOW and seed in fallen else {})
     found, back, old = compared(good, weaker), compared(weaker, good), compared(runs(rng, SEEDS), weaker)
-    assert [(one.verdict, one.place[:3], one.quantity, one.base, one.head) for one in found.level_changes] == expected
-    assert [one.verdict for one in back.level_changes] == ["stronger"] * len(expected)
-    assert (found.red, old.level_changes) == (False, ())
+    assert [(one.verdict, one.place[:3], one.title, one.base, one.head) for one in found.changes] == expected
+    assert [one.verdict for one in back.changes] == ["stronger"] * len(expected)
+    assert (found.red, old.changes) == (False, ())
     lines = " ".join(format_changes(found)[1:])
     assert ("weaker" in lines and "evidence of log Z" in lines and "converged" in lines) == bool(expected)
 
