@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from spinbench.errors import SpinbenchError
 from spinbench.models import Model
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def order_variables(

@@ -11,7 +11,8 @@ from collections.abc import Hashable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,6 @@ import numpy.typing as npt
 from spinbench.auditing.columns import order_variables
 from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.models import Model
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 Axes = tuple[str, ...]
 States = npt.NDArray[np.int64]

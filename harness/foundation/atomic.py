@@ -7,13 +7,24 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from spinbench.errors import SpinbenchError
+
 # Seconds after which a temporary file of another host counts as abandoned: its process cannot be checked from here.
 FOREIGN_AGE = 86_400.0
+
+
+def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
+    """Raises SpinbenchError, before the time is spent, where an answer could not be written to one of these files."""
+    for path in outputs:
+        if path.suffix.lower() not in [suffix.lower() for suffix in suffixes]:
+            raise SpinbenchError(f"--output {path} was given; {', '.join(suffixes)} are the suffixes that are allowed")
+        if not path.absolute().parent.is_dir():
+            raise SpinbenchError(f"--output {path} was given; there is no such folder")
 
 
 def write_json(path: Path, value: object) -> None:

@@ -141,7 +141,7 @@ def _peer_pairs(series_index: SeriesIndex) -> Iterator[tuple[_BackendSeries, _Ba
     for identity, metrics, _ in configurations:
         if (identity.model, identity.parts[0]) not in peer_work:
             continue
-        member, backend = series_index.find(identity), _backend_name(identity.config)
+        member, backend = series_index.find(identity.config), _backend_name(identity.config)
         if member is not None:
             work = records.digest({**identity.config, "backend": {**identity.config["backend"], "name": None}})
             groups[work].append(_BackendSeries(identity.digest, member, backend, frozenset(metrics)))

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -50,8 +51,7 @@ class Rate:
         return "too few"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """Rates with k seeds a side.
 
     Attributes:
@@ -71,11 +71,6 @@ class Row:
     reseeded: Rate
     worse_group: Rate
 
-    def table_cells(self) -> tuple[str, ...]:
-        """For a table."""
-        rates = (self.red, self.slower_group, self.slower_cell, self.reseeded, self.worse_group)
-        return (str(self.seeds), str(self.past), *map(str, rates))
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -85,9 +80,8 @@ class Calibration:
     rows: tuple[Row, ...]
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self.sentence, *formatting.align_columns([_HEADER, *(row.table_cells() for row in self.rows)])]
-        )
+        cells = [list(map(str, row)) for row in self.rows]
+        return "\n".join([self.sentence, *formatting.align_columns([_HEADER, *cells])])
 
 
 def calibrate(root: Path, machine: str | None = None, *, draws: int = DRAWS) -> Calibration:
@@ -132,12 +126,12 @@ def estimate_rows(sittings: Sequence[Runs], pairs: Sequence[tuple[int, int]], dr
     """Rates for each number of seeds that the sittings have, without a past and with all there is."""
     for seeds in SEEDS:
         accuracy_outcomes = [
-            _test_accuracy_comparison(*comparison)
+            _test_comparison("accuracy", (WORSE_GROUP,), *comparison)
             for comparison in _sample_accuracy_comparisons(sittings, seeds, draws)
         ]
         for past in sorted({0, len(sittings) - 2}):
             cost_outcomes = [
-                _test_cost_comparison(*comparison)
+                _test_comparison("cost", (SLOWER_GROUP, SLOWER_CELL), *comparison)
                 for comparison in _sample_cost_comparisons(sittings, pairs, seeds, past, draws)
             ]
             if cost_outcomes:
@@ -187,44 +181,34 @@ def _sample_accuracy_comparisons(
             yield Sides(_select_seeds(sittings[turn], first_seeds), _select_seeds(sittings[turn], second_seeds)), rng
 
 
-def _test_cost_comparison(sides: Sides, rng: random.Random) -> tuple[bool, bool, bool]:
-    """Whether unchanged cost is called worse; whether a slower group and a slower cell are found."""
-    red, group_found, cell_found = False, False, False
+def _test_comparison(
+    kind: Literal["cost", "accuracy"], factors: Sequence[float], sides: Sides, rng: random.Random
+) -> list[bool]:
+    """Whether anything unchanged is called worse, and whether a group and, where there are two factors, a cell are
+    found that were made so many times worse."""
+    outcomes = [False] * (1 + len(factors))
     fractions = rng.random(), rng.random()
-    for metric in _metrics_judged_by("cost"):
-        tested = effects.cost_effects(metric, sides)
-        if tested.levels:
-            group, cell = _plant_shifts(tested.groups, fractions, SLOWER_GROUP, SLOWER_CELL)
-            red = red or _has_worse_unit(tested)
-            group_found = group_found or _has_worse_shifted_unit(tested, group)
-            cell_found = cell_found or _has_worse_shifted_unit(tested, cell)
-    return red, group_found, cell_found
-
-
-def _test_accuracy_comparison(sides: Sides, rng: random.Random) -> tuple[bool, bool]:
-    """Whether unchanged accuracy is called worse with other seeds; whether a greater error of a group is found."""
-    red, group_found = False, False
-    fractions = rng.random(), rng.random()
-    for metric in _metrics_judged_by("accuracy"):
-        tested = effects.accuracy_effects(metric, sides)
+    for metric in _metrics_judged_by(kind):
+        tested = effects.EFFECTS[kind](metric, sides)
         if tested.levels and (noisy := tested.levels[0].error > 0).any():
-            groups = np.where(noisy, tested.groups, "").tolist()
-            group, _ = _plant_shifts(groups, fractions, WORSE_GROUP, 1.0)
-            red = red or _has_worse_unit(tested)
-            group_found = group_found or (bool(metric.falls) and _has_worse_shifted_unit(tested, group))
-    return red, group_found
+            outcomes[0] = outcomes[0] or _has_worse_unit(tested)
+            # How much an error that does not fall with the number of samples may grow is not known.
+            if kind == "cost" or metric.falls:
+                shifts = _plant_shifts(np.where(noisy, tested.groups, "").tolist(), fractions, factors)
+                for place, shift in enumerate(shifts, start=1):
+                    outcomes[place] = outcomes[place] or _has_worse_shifted_unit(tested, shift)
+    return outcomes
 
 
 def _plant_shifts(
-    groups: Sequence[str], fractions: tuple[float, float], group_factor: float, cell_factor: float
-) -> tuple[noise.FloatArray, noise.FloatArray]:
-    """Shifts of the cells: of one group, and of one cell."""
+    groups: Sequence[str], fractions: tuple[float, float], factors: Sequence[float]
+) -> Sequence[noise.FloatArray]:
+    """Shifts of the cells: of one group, and with a second factor of one cell."""
     names = sorted(set(groups) - {""})
     chosen = names[int(fractions[0] * len(names))]
-    group = np.where(np.array(groups) == chosen, math.log(group_factor), 0.0)
     cell = np.zeros(len(groups))
-    cell[int(fractions[1] * len(groups))] = math.log(cell_factor)
-    return group, cell
+    cell[int(fractions[1] * len(groups))] = math.log(factors[-1])
+    return (np.where(np.array(groups) == chosen, math.log(factors[0]), 0.0), cell)[: len(factors)]
 
 
 def _has_worse_unit(tested: effects.Effects) -> bool:

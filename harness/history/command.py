@@ -86,10 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_gate(arguments: argparse.Namespace) -> int:
+    from spinbench.foundation import atomic
     from spinbench.history import gate
     from spinbench.history.regression_test.formatting import format_verdict
 
-    gate.check_files(arguments.output)
+    atomic.check_outputs(arguments.output, gate.SUFFIXES)
     report = gate.gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
     for path in arguments.output:
         gate.write_report(report, path)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from spinbench.errors import HistoryError, SpinbenchError
+from spinbench.errors import HistoryError
 from spinbench.foundation import atomic
 from spinbench.history.commits import collect_sides
 from spinbench.history.recorder import History
@@ -130,18 +130,9 @@ def _choose_commits(history: History, base: str | None, head: str | None) -> tup
     return base_commit, head_commit
 
 
-def check_files(paths: list[Path]) -> None:
-    """Raises SpinbenchError where a report could not be written to one of these files."""
-    for path in paths:
-        if path.suffix not in SUFFIXES:
-            raise SpinbenchError(f"--output {path} was given; {', '.join(SUFFIXES)} are the suffixes that are allowed")
-        if not path.absolute().parent.is_dir():
-            raise SpinbenchError(f"--output {path} was given; there is no such folder")
-
-
 def write_report(report: GateReport, path: Path) -> None:
     """Write a report as its file's suffix says."""
-    text = format_markdown(report) if path.suffix == ".md" else format_junit(report)
+    text = format_markdown(report) if path.suffix.lower() == ".md" else format_junit(report)
     atomic.write_bytes(path, text.encode())
 
 

@@ -127,7 +127,7 @@ def _merge_history(history: recorder.History, home: Path, merged: MergeReport) -
 
 def _has_configurations(series_index: SeriesIndex, place: axes.Column, configs: Sequence[Mapping[str, object]]) -> bool:
     """Whether a column of conf/axes has these configurations here, too."""
-    members = (series_index.find_by_digest(records.digest(config)) for config in configs)
+    members = (series_index.find(config) for config in configs)
     return all(member is not None and member.column == place for member in members)
 
 
@@ -171,5 +171,5 @@ def _copy_records(
 
 def _relabel_record(entry: record_types.Record, series_index: SeriesIndex) -> record_types.Record:
     """With the series that this history has for what was measured."""
-    member = series_index.find_by_digest(records.digest(series.config_with_hashes(entry)))
+    member = series_index.find(series.config_with_hashes(entry))
     return entry if member is None else label_entry(entry, member)

@@ -100,7 +100,7 @@ def _identify_records(
     good = {record_identity.digest for record, record_identity in identified if record.status == "ok"}
     for record, record_identity in identified:
         column = columns.get(record.id, ())
-        if column or record_identity.digest in good or series_index.find(record_identity) is not None:
+        if column or record_identity.digest in good or series_index.find(record_identity.config) is not None:
             yield record, record_identity, column
         else:
             reasons[f"failed where nothing was ever measured ({format_cell(record)})"] += 1
@@ -119,22 +119,13 @@ def _refusal_reason(record: Record, checkout: Checkout, absent: Set[str], python
         return f"ran the code of {folder}, not that of this checkout; here: pip install -e ."
     if commit in absent:
         return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
-    if not _environment_matches(record, "python", python):
-        return f"were measured with Python {_environment_value(record, 'python')}; record them with that version"
-    if host is not None and not _environment_matches(record, "hostname", host):
-        name = _environment_value(record, "hostname")
+    # The environment of a process that died is unknown, and passes.
+    version, name = record.environment.python or python, record.environment.hostname or host
+    if not f"{version}.".startswith(f"{python}."):
+        return f"were measured with Python {version}; record them with that version"
+    if host not in (None, name):
         return f"were measured on host {name}; name the machine that they count for in {asv_plugin.MACHINE_VARIABLE}"
     return ""
-
-
-def _environment_value(record: Record, key: str) -> str:
-    return getattr(record.environment, key) or ""
-
-
-def _environment_matches(record: Record, key: str, expected: str) -> bool:
-    """Whether the environment is as wanted; that of a process that died is unknown and passes."""
-    value = _environment_value(record, key)
-    return value in ("", expected) or (key == "python" and value.startswith(f"{expected}."))
 
 
 def _candidate_cells(record: Record, families: Mapping[str, Family]) -> list[tuple[str, Cell]]:

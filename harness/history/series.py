@@ -164,13 +164,9 @@ class SeriesIndex:
         for path in self._folder.glob("series-*.json"):
             self._add_to_index(*_read_series_file(path))
 
-    def find(self, identity: Identity) -> Series | None:
+    def find(self, config: Mapping[str, Any]) -> Series | None:
         """The series of a configuration that was seen."""
-        return self.find_by_digest(identity.digest)
-
-    def find_by_digest(self, key: str) -> Series | None:
-        """The same by the digest of the configuration."""
-        return self._configs.get(key, (None, {}))[0]
+        return self._configs.get(digest(config), (None, {}))[0]
 
     def add(self, identity: Identity, metrics: Iterable[str], column: Column = ()) -> Series:
         """The series that a configuration belongs to, noted with its metrics unless both are known.
@@ -181,7 +177,7 @@ class SeriesIndex:
             column: where conf/axes has it; whether it is of the column's series is said here.
         """
         key, metric_names = identity.digest, set(metrics)
-        series = self.find(identity) or self._assign_series(identity, column)
+        series = self.find(identity.config) or self._assign_series(identity, column)
         if key not in self._configs or not metric_names <= self._metrics[key]:
             all_names = sorted(metric_names | self._metrics[key])
             content = {**series.as_json(), "config": identity.config, "metrics": all_names}

@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import importlib
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import kernels, registry
@@ -20,9 +21,6 @@ from spinbench.metrics import MIXING
 from spinbench.metrics import registry as metrics
 from spinbench.models import Model, specs
 from spinbench.reference import pairs as joint_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Largest memory for exact pair probabilities, which are not stored: larger ones would take seconds in each cell.
 PAIRS_BYTES = 2**28

@@ -13,17 +13,15 @@ import sys
 import tempfile
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, ensure_folder
 from spinbench.measuring import environment, process_state
 from spinbench.measuring.process_state import Answer, failure_answer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Largest number of idle workers that are kept: a JAX process holds about 300 MB.
 MAX_IDLE_WORKERS = 4

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, KeysView, Mapping
+from typing import Any
 
 import msgspec
 
@@ -26,9 +26,6 @@ from spinbench.measuring.record_parts import (
     Result,
     Time,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import KeysView
 
 # Control characters of terminals, and surrogates, which UTF-8 files cannot hold.
 _UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")

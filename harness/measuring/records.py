@@ -215,9 +215,7 @@ def _format_value(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _file_digest(path: Any) -> str | None:
-    if path is None:
-        return None
+def _file_digest(path: str | Path) -> str | None:
     # A pipe or a device is not read: it may never end.
     if not Path(path).is_file():
         return None

@@ -50,30 +50,33 @@ class LogZBracket:
     probable_methods: tuple[str, str] = ("", "")
     delta: float = 0.0
 
-    def sentence(self) -> str | None:
-        """What the leaderboard says below its table; None where log Z is known, or no bound is."""
-        certified_sentence = self._certificate_sentence()
-        if self.exact is not None or not any(self.probable_methods):
-            return certified_sentence
-        (low, high), (below, above) = self.probable, self.probable_methods
-        width = f", {high - low:.3g} nats wide" if math.isfinite(high - low) else ""
-        sides = f"[{_format_side(low, below, 'none')}, {_format_side(high, above, 'none')}]"
-        likely = f"with probability {1 - self.delta:.6g} in {sides}{width}"
-        if certified_sentence:
-            return f"{certified_sentence}; {likely}"
-        return f"log Z {likely}"
+    @property
+    def is_bounded(self) -> bool:
+        """Whether any certified bound is known."""
+        return bool(self.lower_method or self.upper_method)
 
-    def _certificate_sentence(self) -> str | None:
-        if self.exact is not None or not (self.lower_method or self.upper_method):
+    @property
+    def width(self) -> float | None:
+        """Nats between the certified bounds; None where one is missing."""
+        width = self.upper - self.lower
+        return width if math.isfinite(width) else None
+
+    def sentence(self) -> str | None:
+        """What certified and probable bounds say; None where log Z is known or there are none."""
+        if self.exact is not None:
             return None
-        low = _format_side(self.lower, self.lower_method, "no lower bound")
-        high = _format_side(self.upper, self.upper_method, "no upper bound")
+        parts = []
         if self.lower > self.upper + _rounding_slack(self.upper):
-            return f"contradictory bounds on log Z: {low} > {high}"
-        width = ""
-        if self.lower_method and self.upper_method:
-            width = f", {self.upper - self.lower:.3g} nats wide"
-        return f"log Z in [{low}, {high}]{width}"
+            low, high = f"{self.lower:.6g} ({self.lower_method})", f"{self.upper:.6g} ({self.upper_method})"
+            parts.append(f"contradictory bounds on log Z: {low} > {high}")
+        elif self.is_bounded:
+            methods, none = (self.lower_method, self.upper_method), ("no lower bound", "no upper bound")
+            parts.append(f"log Z in {_format_sides((self.lower, self.upper), methods, none)}")
+        if any(self.probable_methods):
+            subject = "" if parts else "log Z "
+            sides = _format_sides(self.probable, self.probable_methods, ("none", "none"))
+            parts.append(f"{subject}with probability {1 - self.delta:.6g} in {sides}")
+        return "; ".join(parts) or None
 
     def flag_record(self, record: Record) -> str | None:
         """`VIOLATED` for a bound on the wrong side of the exact log Z, or of a bound from the other side.
@@ -136,10 +139,11 @@ def _tightest_bounds(bounds: Sequence[tuple[float, str, str]]) -> tuple[tuple[fl
     return lower, upper
 
 
-def _format_side(value: float, by: str, none: str) -> str:
-    if not by:
-        return none
-    return f"{value:.6g} ({by})"
+def _format_sides(values: tuple[float, float], methods: tuple[str, str], none: tuple[str, str]) -> str:
+    """Both sides of an interval, with who gave each, and its width where there are two."""
+    sides = [f"{value:.6g} ({by})" if by else text for value, by, text in zip(values, methods, none, strict=True)]
+    width = f", {values[1] - values[0]:.3g} nats wide" if all(map(math.isfinite, values)) else ""
+    return f"[{', '.join(sides)}]{width}"
 
 
 def _is_outside(value: float, low: float, high: float, errors: float) -> bool:

@@ -136,7 +136,7 @@ def draw_log_z_bracket(rows: Mapping[int, Row], styles: plotting.PlotStyles) -> 
     """
     bracket = brackets.bracket_of_rows(rows.values())
     answered_rows = {i: row for i, row in rows.items() if _log_z_answers(row)}
-    if not answered_rows or not (bracket.lower_method or bracket.upper_method):
+    if not answered_rows or not bracket.is_bounded:
         return None
     figure = plotting.new_figure(5.2, 1.0 + 0.22 * len(answered_rows))
     panel = figure.subplots()

@@ -28,13 +28,11 @@ class LogZBounds:
     Attributes:
         model: its label.
         bracket: the narrowest bracket; infinite on a side without a bound.
-        width: in nats; None where a bound is missing.
         contradictions: sentences about the rows that it contradicts.
     """
 
     model: str
     bracket: brackets.LogZBracket
-    width: float | None
     contradictions: tuple[str, ...]
 
 
@@ -85,12 +83,9 @@ def log_z_bounds(board: Sequence[Row]) -> list[LogZBounds]:
     model_bounds = []
     for model, rows in rows_by_model(board).items():
         bracket = brackets.bracket_of_rows(rows.values())
-        if bracket.lower_method or bracket.upper_method:
-            width = None
-            if bracket.lower_method and bracket.upper_method:
-                width = bracket.upper - bracket.lower
+        if bracket.is_bounded:
             contradictions = tuple(text for row in rows.values() for text in _contradictions(row, bracket))
-            model_bounds.append(LogZBounds(model, bracket, width, contradictions))
+            model_bounds.append(LogZBounds(model, bracket, contradictions))
     return model_bounds
 
 

@@ -133,15 +133,20 @@ def rms_over_models(records: Iterable[Record], value: RecordValue) -> RootMeanSq
         number = value(record)
         if number is not None:
             by_model[json.dumps(record.config["model"], sort_keys=True)].append(number)
-    if not by_model:
+    mean, spread = mean_with_error([statistics.fmean(x * x for x in values) for values in by_model.values()])
+    if mean is None:
         return None
-    squares = [statistics.fmean(x * x for x in values) for values in by_model.values()]
-    root = math.sqrt(statistics.fmean(squares))
-    error = None
-    if len(squares) > 1 and root > 0:
-        error = statistics.stdev(squares) / math.sqrt(len(squares)) / (2 * root)
+    root = math.sqrt(mean)
+    error = spread / (2 * root) if spread is not None and root > 0 else None
     middle = statistics.median(abs(x) for values in by_model.values() for x in values)
-    return RootMeanSquare(root, error, middle, len(squares))
+    return RootMeanSquare(root, error, middle, len(by_model))
+
+
+def mean_with_error(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The mean, None of no values, and its standard error, None for fewer than two."""
+    if len(values) < 2:
+        return next(iter(values), None), None
+    return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
 
 
 def median_over_records(records: Iterable[Record], value: RecordValue) -> float | None:
@@ -235,12 +240,9 @@ def pool_mean(metrics: Sequence[Metric]) -> ReplicateMean:
     propagated_error = 0.0
     if len(errors) == len(values):
         propagated_error = math.sqrt(sum(error**2 for error in errors)) / len(values)
-    spread = 0.0
-    if len(values) > 1:
-        spread = statistics.stdev(values) / math.sqrt(len(values))
-    return ReplicateMean(
-        statistics.fmean(values), max(propagated_error, spread) or None, NORMAL_QUANTILE * max(propagated_error, spread)
-    )
+    mean, spread = mean_with_error(values)
+    error = max(propagated_error, spread or 0.0)
+    return ReplicateMean(mean, error or None, NORMAL_QUANTILE * error)
 
 
 def rank_values(values: Sequence[tuple[float, float]]) -> list[int]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Column, Table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _UNBOUNDED_WIDTH = 10_000
 # Smallest width of a text column.

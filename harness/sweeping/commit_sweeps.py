@@ -10,27 +10,23 @@ import os
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation import git, interruptions, remarks
 from spinbench.foundation.overrides import quote
 from spinbench.history import builds, recorder
 from spinbench.measuring import environment, records
+from spinbench.measuring.record_types import Record
 from spinbench.reporting import progress_display
 from spinbench.reporting.past import verdicts
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
 from spinbench.sweeping.sweep import open_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
-
-    from spinbench.measuring.record_types import Record
 
 PICTURE = "commits.png"
 # File in a child sweep's folder with its output.

@@ -6,8 +6,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep
@@ -18,9 +19,6 @@ from spinbench.errors import SpinbenchError
 from spinbench.measuring import environment
 from spinbench.sweeping import cellconfigs, hydra_errors, search
 from spinbench.sweeping.settings_checks import CHECKS, Refusals
-
-if TYPE_CHECKING:
-    from hydra.core.config_loader import ConfigLoader
 
 
 def _seed(*parameters: int | float) -> int:

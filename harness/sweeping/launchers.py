@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
@@ -20,9 +21,6 @@ from spinbench.errors import SpinbenchError, UnavailableError
 from spinbench.foundation import overrides, remarks
 from spinbench.measuring import environment
 from spinbench.reference import memory
-
-if TYPE_CHECKING:
-    from hydra.core.utils import JobReturn
 
 # Environment variable with the id of the process that runs the sweep.
 PROCESS_VARIABLE = "SPINBENCH_SWEEP_PROCESS"

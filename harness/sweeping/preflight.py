@@ -13,7 +13,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -129,25 +129,18 @@ def _trials(plan: composition.Plan) -> Iterator[tuple[Choice, Spec]]:
                 yield choice, OmegaConf.to_container(model, resolve=True, throw_on_missing=True)  # type: ignore[misc]
 
 
-def _choices(options: Sequence[Sequence[str]]) -> Iterator[Choice]:
+def _choices(options: Sequence[Sequence[str]]) -> Iterable[Choice]:
     """Combinations, at first those that differ from the first one in a single value."""
     first = tuple(values[0] for values in options)
     beside = [
         (*first[:place], value, *first[place + 1 :]) for place, values in enumerate(options) for value in values[1:]
     ]
-    chosen = {first: None, **dict.fromkeys(beside)}
-    yield from chosen
-    if math.prod(map(len, options)) <= PRODUCT:
-        yield from (each for each in itertools.product(*options) if each not in chosen)
-        return
-    rng = random.Random(0)  # a fixed seed: the same combinations each time
-    for place, values in enumerate(options):
-        for value in values:
-            for _ in range(BESIDE):
-                each = tuple(value if k == place else rng.choice(others) for k, others in enumerate(options))
-                if each not in chosen:
-                    chosen[each] = None
-                    yield each
+    others: Iterable[Choice] = itertools.product(*options)
+    if math.prod(map(len, options)) > PRODUCT:
+        rng = random.Random(0)  # a fixed seed: the same combinations each time
+        count = BESIDE * max(map(len, options))
+        others = zip(*(rng.choices(values, k=count) for values in options), strict=True)
+    return dict.fromkeys([first, *beside, *others])
 
 
 def _text(spec: Mapping[str, object]) -> str:

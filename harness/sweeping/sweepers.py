@@ -12,24 +12,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hydra.conf import JobConf
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
-from hydra.core.utils import run_job
+from hydra.core.utils import JobReturn, run_job
+from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
-from hydra.types import HydraContext
+from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from spinbench.sweeping import cellconfigs, launchers
-
-if TYPE_CHECKING:
-    from hydra.conf import JobConf
-    from hydra.core.config_loader import ConfigLoader
-    from hydra.core.utils import JobReturn
-    from hydra.plugins.launcher import Launcher
-    from hydra.types import TaskFunction
 
 # Name of Hydra's own sweeper, its default.
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"

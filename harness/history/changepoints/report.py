@@ -39,6 +39,14 @@ class Commit:
     title: str
     skipped: int
 
+    def describe(self) -> str:
+        """Hash and title, and how many commits before it may be meant as well."""
+        title = self.title
+        if len(title) > MAX_TITLE_LENGTH:
+            title = f"{title[: MAX_TITLE_LENGTH - 1]}…"
+        also = f" (or one of {self.skipped} before it)" if self.skipped else ""
+        return f"{self.name[:8]} {title}{also}"
+
 
 @dataclass(frozen=True)
 class LocatedStep:
@@ -146,15 +154,6 @@ def format_summary(report: StepReport) -> str:
     return f"on {report.machine}: {report.series} series over {span}: {changes}"
 
 
-def format_commit(commit: Commit) -> str:
-    """Hash and title, and how many commits before it may be meant as well."""
-    title = commit.title
-    if len(title) > MAX_TITLE_LENGTH:
-        title = f"{title[: MAX_TITLE_LENGTH - 1]}…"
-    also = f" (or one of {commit.skipped} before it)" if commit.skipped else ""
-    return f"{commit.name[:8]} {title}{also}"
-
-
 def format_series(located: LocatedStep) -> str:
     """Metric and cell, or group."""
     cells = ""
@@ -217,7 +216,7 @@ def _format_row(located: LocatedStep) -> tuple[str, ...]:
         sparkline(step.values, step.at),
         f"x{step.ratio:.2f}",
         f"{step.low:.2f} … {step.high:.2f}",
-        format_commit(located.commit),
+        located.commit.describe(),
         f"{step.p:.1g}",
         format_series(located),
     )

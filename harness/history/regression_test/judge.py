@@ -66,8 +66,8 @@ class Change:
     """What is otherwise at head than at base, in a cell.
 
     Attributes:
-        verdict: "fails" or "mended" of a cell that works on one side only; "weaker" or "stronger" of a number that rests
-            on other evidence at head, for most seeds.
+        verdict: "fails" or "mended" of a cell that works on one side only; "weaker" or "stronger" of a number that
+            rests on other evidence at head, for most seeds.
         error: why it does not work.
         title: which evidence.
         base, head: its levels.

@@ -104,7 +104,15 @@ def _average_point(
             values.append(value)
             open_ended += place[-1] != EXACT and record.result.status != "ok"
     missing = len(group) - len(values)
-    return Point(*place, len(values), missing, open_ended, *_mean_and_error(values), *_mean_and_error(gaps), len(gaps))
+    return Point(
+        *place,
+        len(values),
+        missing,
+        open_ended,
+        *variants.mean_with_error(values),
+        *variants.mean_with_error(gaps),
+        len(gaps),
+    )
 
 
 def _reference_log_z(records: Iterable[Record]) -> tuple[dict[str, float], dict[str, float]]:
@@ -188,13 +196,3 @@ def _difference(minuend: float | None, subtrahend: float | None) -> float | None
     if minuend is None or subtrahend is None:
         return None
     return minuend - subtrahend
-
-
-def _mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """The mean, and its standard error, which is None for fewer than two values."""
-    if not values:
-        return None, None
-    mean, error = math.fsum(values) / len(values), None
-    if len(values) > 1:
-        error = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1) / len(values))
-    return mean, error

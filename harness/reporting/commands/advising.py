@@ -11,13 +11,14 @@ from rich.live import Live
 from rich.text import Text
 
 from spinbench.auditing.audit import Audit, audit
+from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.interruptions import STATUS
 from spinbench.inference.advising.advise import advise
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.mixing import mixing
 from spinbench.measuring.races import RaceRecorder
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.model_io import check_outputs, open_model
+from spinbench.reporting.commands.model_io import open_model
 from spinbench.reporting.commands.running import describe_log_z
 from spinbench.reporting.leaderboard import format_number
 from spinbench.reporting.progress_display import console, new_table, print_line, short_path

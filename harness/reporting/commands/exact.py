@@ -8,12 +8,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from spinbench.errors import IntractableError, SpinbenchError
+from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.remarks import printable
 from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, poll_side_by_side
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.model_io import check_outputs, print_marginals
+from spinbench.reporting.commands.model_io import print_marginals
 from spinbench.reporting.progress_display import console, print_line, short_path
 
 # Default budget for each model of a folder.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.remarks import escape_cell, escape_unprintable
 from spinbench.inference.budget import is_whole
 from spinbench.models import formats
@@ -19,7 +20,6 @@ from spinbench.models.files.format import strip_packed_suffix
 from spinbench.models.files.packed import PACKERS
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, poll_side_by_side
 from spinbench.reporting.commands.exact_table import AnswerTable, Row
-from spinbench.reporting.commands.model_io import check_outputs
 from spinbench.reporting.progress_display import Display, console, print_line, short_path
 
 # A refused model is tried again once this many times the earlier memory is free: free memory changes from call to call.

@@ -134,77 +134,71 @@ def poll_side_by_side(
     Yields:
         The names that are being worked on, with how far they are, the name that was looked at last, and its outcome.
     """
-    waiting, running = deque(questions), dict[str, ExactChild]()
+    waiting, stages = deque(questions), dict[str, str]()
+    running: dict[str, Iterator[str | Outcome]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 started = waiting.popleft()
-                running[started] = ExactChild(questions[started])
+                running[started] = _follow_child(questions[started])
             for name in list(running):
-                outcome = running[name].poll()
-                if outcome is not None:
+                update = next(running[name])
+                if isinstance(update, str):
+                    stages[name] = update
+                    yield stages, name, None
+                else:
                     del running[name]
-                yield {model_name: child.status for model_name, child in running.items()}, name, outcome
+                    stages.pop(name, None)
+                    yield stages, name, update
     finally:
-        for child in running.values():
-            child.close()
+        for updates in running.values():
+            updates.close()  # type: ignore[attr-defined]
 
 
-class ExactChild:
-    """A child process at work on a question; it starts when it is first polled."""
+def _follow_child(question: Question) -> Iterator[str | Outcome]:
+    """What a child process is at, each `TICK_SECONDS`: seconds so far, and what is predicted, memory, and the time of
+    all or, of slices, of the rest; at the end its outcome."""
+    started_at, outcome = time.perf_counter(), None
+    stage, planned_at = "reading and planning", 0.0
+    limit = question.settings.seconds
+    child = run_in_child(_solve_question, question, limit, TICK_SECONDS)
+    with contextlib.closing(child) as messages:  # type: ignore[type-var]
+        while outcome is None:
+            cpu_before = _cpu_seconds(resource.RUSAGE_CHILDREN)
+            try:
+                message = next(messages)
+                seconds = time.perf_counter() - started_at
+                if isinstance(message, Solved):
+                    outcome = Outcome("answered", "", message, None, seconds, message.cpu_seconds)
+                elif message is not None:
+                    planned_at = planned_at if message.done else seconds
+                    stage = message.describe(planned_at)
+            except Exception as error:
+                # Any exception: a broken file must not stop the other models. The CPU time is that of the child, which
+                # has ended.
+                seconds, cpu_seconds = (
+                    time.perf_counter() - started_at,
+                    _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before,
+                )
+                late = f"there was no answer within {limit:g} s ({seconds:.0f} s, {stage})"
+                outcome = Outcome(*_describe_error(error, late), None, error, seconds, cpu_seconds)
+            if outcome is None:
+                yield f"{seconds:.0f} s, {stage}"
+    yield outcome
 
-    def __init__(self, question: Question) -> None:
-        self._started_at = time.perf_counter()
-        self._limit_seconds = question.settings.seconds
-        self._messages = run_in_child(_solve_question, question, self._limit_seconds, TICK_SECONDS)
-        self._progress: Progress | None = None
-        self._planned_at = 0.0
 
-    @property
-    def seconds(self) -> float:
-        """Wall-clock so far."""
-        return time.perf_counter() - self._started_at
-
-    @property
-    def status(self) -> str:
-        """Seconds so far, and what is predicted: memory, and the time of all or, of slices, of the rest."""
-        told = "reading and planning" if self._progress is None else self._progress.describe(self._planned_at)
-        return f"{self.seconds:.0f} s, {told}"
-
-    def poll(self) -> Outcome | None:
-        """The outcome, or None after `TICK_SECONDS` without one."""
-        cpu_before = _cpu_seconds(resource.RUSAGE_CHILDREN)
-        try:
-            message = next(self._messages)
-        except Exception as error:
-            # Any exception: a broken file must not stop the other models. The CPU time is that of the child, which has
-            # ended.
-            cpu_seconds = _cpu_seconds(resource.RUSAGE_CHILDREN) - cpu_before
-            return Outcome(*self._error_status(error), None, error, self.seconds, cpu_seconds)
-        if not isinstance(message, Solved):
-            if message is not None:
-                self._progress = message
-                if not message.done:
-                    self._planned_at = self.seconds
-            return None
-        self.close()
-        return Outcome("answered", "", message, None, self.seconds, message.cpu_seconds)
-
-    def close(self) -> None:
-        """Kill it."""
-        self._messages.close()  # type: ignore[attr-defined]
-
-    def _error_status(self, error: Exception) -> tuple[Status, str]:
-        match error:
-            case IntractableError() | UnsupportedError():
-                return "refused", str(error)
-            case OverdueError():
-                return "timeout", f"there was no answer within {self._limit_seconds:g} s ({self.status})"
-            case MemoryError():
-                return "failed", "out of memory; a smaller --max-gib refuses such models at once"
-            case SpinbenchError() | DiedError():
-                return "failed", str(error)
-        return "failed", f"{type(error).__name__}: {error}"
+def _describe_error(error: Exception, late: str) -> tuple[Status, str]:
+    """Of a child process; `late` says that its time is over."""
+    match error:
+        case IntractableError() | UnsupportedError():
+            return "refused", str(error)
+        case OverdueError():
+            return "timeout", late
+        case MemoryError():
+            return "failed", "out of memory; a smaller --max-gib refuses such models at once"
+        case SpinbenchError() | DiedError():
+            return "failed", str(error)
+    return "failed", f"{type(error).__name__}: {error}"
 
 
 def _solve_question(question: Question) -> Iterator[Progress | Solved]:

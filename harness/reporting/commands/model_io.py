@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from spinbench.errors import ModelError, SpinbenchError
+from spinbench.errors import ModelError
 from spinbench.foundation.overrides import is_assignment
 from spinbench.foundation.remarks import printable, remark
 from spinbench.models import Model, families, load, specs
@@ -56,15 +56,6 @@ def read_order(path: Path, model: Model) -> list[int]:
         f"{model.name}: {path} names {len(words)} variables, {len(set(words))} different ones; each of the model's "
         f"{model.num_variables} must be named once, all by numbers or all by labels"
     )
-
-
-def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
-    """Raises SpinbenchError, before the time is spent, where an answer could not be written to one of these files."""
-    for path in outputs:
-        if path.suffix.lower() not in [suffix.lower() for suffix in suffixes]:
-            raise SpinbenchError(f"--output {path} was given; {', '.join(suffixes)} are the suffixes that are allowed")
-        if not path.absolute().parent.is_dir():
-            raise SpinbenchError(f"--output {path} was given; there is no such folder")
 
 
 def print_marginals(answer: Result) -> None:

@@ -5,26 +5,23 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
+from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinbench.api import LogZKind, Method
 from spinbench.errors import BrokenPluginError, SpinbenchError
+from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.parameters import assignments
 from spinbench.foundation.remarks import plus_minus, printable
 from spinbench.inference import kernels, registry, runner
+from spinbench.inference.checks.evidence import Evidence
 from spinbench.inference.kernels import Wish
 from spinbench.inference.result import Result
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.model_io import check_outputs, open_model, print_marginals
+from spinbench.reporting.commands.model_io import open_model, print_marginals
 from spinbench.reporting.progress_display import print_line, short_path
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from spinbench.inference.checks.evidence import Evidence
 
 # Largest number of variables whose states are printed.
 MAX_PRINTED_STATES = 40

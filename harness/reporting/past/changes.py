@@ -7,37 +7,25 @@ derived from its `OutputPublisher` whenever it publishes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
+from asv.benchmarks import Benchmarks
+from asv.config import Config
+from asv.graph import GraphSet
 from asv.publishing import OutputPublisher
+from asv.repo import Repo
 
 from spinbench.errors import HistoryError
 from spinbench.history.changepoints import report
 from spinbench.history.recorder import History
 from spinbench.reporting import page
 
-if TYPE_CHECKING:
-    from asv.benchmarks import Benchmarks
-    from asv.config import Config
-    from asv.graph import GraphSet
-    from asv.repo import Repo
-
 PAGE = "changes.html"
 # Height of a picture, and width of a commit.
 PICTURE_HEIGHT = 20.0
 _LINK_ANCHOR = '<li id="nav-li-graphdisplay">'
 _LINK = f'<li><a href="{PAGE}">Changes beyond noise</a></li>\n        '
-
-
-class ChangeRow(NamedTuple):
-    """A change. Attributes: commit: in words; points: of the picture, (x, y) and whether it is after the change."""
-
-    change: report.LocatedStep
-    machine: str
-    commit: str
-    points: tuple[tuple[float, float, bool], ...]
 
 
 class Changes(OutputPublisher):  # type: ignore[misc]
@@ -68,9 +56,16 @@ def write_changes_page(root: Path, site: Path, commits: str = "#") -> Path:
         HistoryError: the index has another form than asv's.
     """
     rows, sentences = _change_rows(root)
-    choices = {axis: sorted({getattr(row.change.step.place, axis) for row in rows}) for axis in ("method", "backend")}
-    context = {"rows": rows, "sentences": sentences, "choices": choices, "commits": commits.removesuffix("#")}
-    text = page.template_environment().get_template("changes.html").render(context, height=PICTURE_HEIGHT)
+    places = [change.step.place for _, change in rows]
+    choices = {axis: sorted({getattr(place, axis) for place in places}) for axis in ("method", "backend")}
+    context: dict[str, object] = {
+        "rows": rows,
+        "sentences": sentences,
+        "choices": choices,
+        "commits": commits.removesuffix("#"),
+    }
+    context |= {"points": scale_series, "height": PICTURE_HEIGHT}
+    text = page.template_environment().get_template("changes.html").render(context)
     path, index = site / PAGE, site / "index.html"
     whole = index.read_text(encoding="utf-8")
     if whole.count(_LINK_ANCHOR) != 1:
@@ -80,8 +75,8 @@ def write_changes_page(root: Path, site: Path, commits: str = "#") -> Path:
     return path
 
 
-def _change_rows(root: Path) -> tuple[list[ChangeRow], list[str]]:
-    """Of all machines: changes, and a sentence each."""
+def _change_rows(root: Path) -> tuple[list[tuple[str, report.LocatedStep]], list[str]]:
+    """Of all machines: its name with each change, and a sentence each."""
     rows, sentences = [], []
     for machine in History.open(root).machines():
         try:
@@ -90,21 +85,12 @@ def _change_rows(root: Path) -> tuple[list[ChangeRow], list[str]]:
             sentences.append(str(error))
             continue
         sentences.append(report.format_summary(steps))
-        rows += [_change_row(change, machine) for change in steps.steps]
+        rows += [(machine, change) for change in steps.steps]
     return rows, sentences
 
 
-def _change_row(change: report.LocatedStep, machine: str) -> ChangeRow:
-    return ChangeRow(
-        change, machine, report.format_commit(change.commit), tuple(_scale_series(change.step.values, change.step.at))
-    )
-
-
-def _scale_series(values: Sequence[float], change_position: int) -> Iterable[tuple[float, float, bool]]:
-    """One a commit with a value, on a logarithmic scale."""
-    logs = [math.log(value) if math.isfinite(value) and value > 0 else math.nan for value in values]
-    finite_logs = [log for log in logs if not math.isnan(log)]
-    low, high = min(finite_logs, default=0.0), max(finite_logs, default=0.0)
-    for position, log in enumerate(logs):
-        if not math.isnan(log):
-            yield position + 0.5, (high - log) / (high - low) if high > low else 0.5, position >= change_position
+def scale_series(values: Sequence[float]) -> list[tuple[float, float]]:
+    """Points of a picture, x in commits and y from 0 at the top to 1: one a commit with a value, its logarithm."""
+    logs = {place: math.log(value) for place, value in enumerate(values) if math.isfinite(value) and value > 0}
+    high, spread = max(logs.values(), default=0.0), max(logs.values(), default=0.0) - min(logs.values(), default=0.0)
+    return [(place + 0.5, (high - log) / spread if spread else 0.5) for place, log in logs.items()]

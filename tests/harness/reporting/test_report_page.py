@@ -189,9 +189,9 @@ def test_page_shows_the_bracket_and_what_it_contradicts(write: Written) -> None:
     wide, known = sorted(
         page_content.log_z_bounds(leaderboard.rows(typed(BOUNDED))), key=lambda line: line.model, reverse=True
     )
-    assert (wide.bracket.lower, wide.bracket.lower_method, wide.width) == (8.5, "mf", 0.75)
+    assert (wide.bracket.lower, wide.bracket.lower_method, wide.bracket.width) == (8.5, "mf", 0.75)
     assert wide.contradictions == ("bp on numpy: 12 outside the bracket (1 of 2 seeds)",)
-    assert (known.bracket.exact, known.width) == (1.0, None)
+    assert (known.bracket.exact, known.bracket.width) == (1.0, None)
     assert known.contradictions == ("mf on numpy: 1.5 bound violated",)
     assert page_content.log_z_bounds(leaderboard.rows(typed(RECORDS))) == []
     text = write(BOUNDED).page.read_text()

@@ -16,7 +16,7 @@ from unittest import SkipTest
 
 import pytest
 
-from spinbench.testing import Check, checks, command, isolated
+from spinbench.testing import Check, checks, command
 from spinbench.testing.check import CheckError, run_with_deadline
 
 
@@ -82,10 +82,10 @@ def test_a_crash_costs_one_check(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_what_does_not_end_costs_one_check(
     body: Callable[[], None], stall: float, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isolated, "STALL_SECONDS", stall)
-    monkeypatch.setattr(isolated, "TICK", 0.1)
+    monkeypatch.setattr(command, "STALL_SECONDS", stall)
+    monkeypatch.setattr(command, "TICK", 0.1)
     subject = [Check("toy.numpy", "first", body), Check("toy.numpy", "second", list)]
-    outcomes = list(isolated.run_isolated(subject, command.run_check, max_seconds=math.inf, check_seconds=2.0))
+    outcomes = list(command.run_isolated(subject, command.run_check, max_seconds=math.inf, check_seconds=2.0))
     assert [outcome.result for outcome in outcomes] == ["failed", "passed"]
     assert reason in outcomes[0].reason
 

@@ -7,14 +7,12 @@ other people's names, tags that overlap), not their words. Each one says in its 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from spinbench.papers.relaxation.crf.corpus import SYNTHETIC, Corpus, corpus_from_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def _split_words(text: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from spinbench import cli
 from spinbench.inference.budget import Budget
 from spinbench.measuring import records
 from spinbench.models import specs
-from spinbench.papers.relaxation import grid_errors, grid_sets
+from spinbench.papers.relaxation import grid_errors
 from spinbench.reporting import leaderboard
 from spinbench.sweeping import composition
 
@@ -68,7 +68,7 @@ def record(
     }
 
 
-def only(sets: list[grid_sets.GraphSet]) -> grid_sets.GraphSet:
+def only(sets: list[grid_errors.GraphSet]) -> grid_errors.GraphSet:
     (graphs,) = sets
     return graphs
 
@@ -78,7 +78,7 @@ def test_an_estimate_that_nothing_vouches_for_is_still_the_papers() -> None:
     unresolved = record(error=None, log_z="mirrored_in_sample")
     unresolved["result"] = {"log_z_estimates": {"bridge": [7.0, 0.1], "mirrored_in_sample": [5.0, None]}}
     unresolved["reference"] = {"log_z": 7.5}
-    cells = only(grid_sets.group_by_graph_set(typed([unresolved]))).columns[0].cells
+    cells = only(grid_errors.group_by_graph_set(typed([unresolved]))).columns[0].cells
     assert cells["log_z"][0.5, 0.5].mse == pytest.approx(2.5**2)
 
 
@@ -91,7 +91,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
         record("block_gibbs", slack=0.1),
         record("block_gibbs", slack=0.5),
     ]
-    labels = [column.label for column in only(grid_sets.group_by_graph_set(typed(runs))).columns]
+    labels = [column.label for column in only(grid_errors.group_by_graph_set(typed(runs))).columns]
     assert labels == [
         "Gibbs (1 update a sample)",
         "Gibbs (1 sweep a sample)",
@@ -100,7 +100,7 @@ def test_methods_are_columns_and_readings_are_told_apart() -> None:
         "block Gibbs (slack=0.5)",
     ]
     timed = only(
-        grid_sets.group_by_graph_set(typed([record("gibbs", sample="sweep", budget={"seconds": 0.2}, **gibbs)]))
+        grid_errors.group_by_graph_set(typed([record("gibbs", sample="sweep", budget={"seconds": 0.2}, **gibbs)]))
     )
     assert timed.columns[0].label == "Gibbs"
     assert timed.title == "10 × 10 grid, kind=standard: 1 run of 0.2 s"
