@@ -6,7 +6,7 @@ A report is also a file that CI services show: Markdown for a job's summary, and
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -98,33 +98,26 @@ def compare_commits(history: History, base: str, head: str) -> GateReport:
 
 def _choose_commits(history: History, base: str | None, head: str | None) -> tuple[str, str]:
     """The hashes to compare."""
-    commits_with_results = history.commits()
-    where = f"in the history of {history.machine}"
-    hint = "run `spinbench sweep` on a clean checkout of it"
+    recorded, checkout = history.commits(), history.checkout
 
-    def resolve_with_results(name: str) -> str:
-        commit = history.checkout.resolve(name)
-        if commit not in commits_with_results:
-            raise HistoryError(f"commit {name} has no results {where}; {hint}")
-        return commit
-
-    def find_newest(commits: Sequence[str], missing: Callable[[], str]) -> str:
-        newest_commit = next((commit for commit in commits if commit in commits_with_results), None)
-        if newest_commit is None:
-            raise HistoryError(missing())
-        return newest_commit
+    def choose(commits: Iterable[str], subject: str) -> str:
+        """The first of these commits that has results."""
+        for commit in commits:
+            if commit in recorded:
+                return commit
+        hint = "run `spinbench sweep` on a clean checkout of it"
+        raise HistoryError(f"{subject} results in the history of {history.machine}; {hint}")
 
     if head is None:
-        ancestors = history.checkout.ancestors("HEAD")
-        head_commit = find_newest(ancestors, lambda: f"no commit of the current branch has results {where}; {hint}")
+        head_commit = choose(checkout.ancestors("HEAD"), "no commit of the current branch has")
     else:
-        head_commit = resolve_with_results(head)
+        head_commit = choose([checkout.resolve(head)], f"commit {head} has no")
     if base is None:
         # commits merged into head are part of head's change, so that its own line comes first
-        older = [*history.checkout.line(head_commit)[1:], *history.checkout.ancestors(head_commit)[1:]]
-        base_commit = find_newest(older, lambda: f"no commit before {head_commit[:8]} has results {where}; {hint}")
+        older = [*checkout.line(head_commit)[1:], *checkout.ancestors(head_commit)[1:]]
+        base_commit = choose(older, f"no commit before {head_commit[:8]} has")
     else:
-        base_commit = resolve_with_results(base)
+        base_commit = choose([checkout.resolve(base)], f"commit {base} has no")
     if base_commit == head_commit:
         raise HistoryError(f"base and head are both {base_commit[:8]}; give two commits")
     return base_commit, head_commit

@@ -7,11 +7,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from spinbench.errors import HistoryError
 from spinbench.history import gate, recorder
 from spinbench.history.changepoints import report
-from spinbench.history.regression_test import formatting, judge
+from spinbench.history.regression_test import formatting
 from spinbench.reporting import plotting
 
 # Metrics that are drawn, with titles.
@@ -102,16 +105,13 @@ def draw_ratios(first: str, spans: Sequence[gate.GateReport], path: Path) -> Non
     with plotting.plot_style():
         figure = plotting.new_figure(1.6 + 0.9 * max(len(commits), 4), 5.6)
         for panel, (metric, title) in zip(figure.subplots(len(METRIC_TITLES)), METRIC_TITLES.items(), strict=True):
-            groups = _findings_by_solver(spans, metric)
-            for number, (group, findings) in enumerate(sorted(groups.items())):
-                ratios = [
-                    1.0,
-                    *(getattr(finding, "ratio", None) or math.nan for finding in findings),
-                ]
+            groups = _ratios_by_solver(spans, metric)
+            for number, (group, ratios) in enumerate(sorted(groups.items())):
+                ratio, low, high = np.array([(1.0, 1.0, 1.0), *ratios]).T
                 panel.errorbar(
                     range(len(commits)),
-                    ratios,
-                    yerr=list(zip((0.0, 0.0), *map(_interval_half_widths, findings), strict=True)),
+                    ratio,
+                    yerr=(ratio - low, high - ratio),
                     label=group,
                     color=plotting.COLOURS[number % len(plotting.COLOURS)],
                     marker=plotting.MARKERS[number % len(plotting.MARKERS)],
@@ -127,23 +127,15 @@ def draw_ratios(first: str, spans: Sequence[gate.GateReport], path: Path) -> Non
         plotting.save_figure(figure, path)
 
 
-def _findings_by_solver(spans: Sequence[gate.GateReport], metric: str) -> dict[str, list[judge.Finding | None]]:
-    """Of each method on each backend, what was found at each commit."""
-    findings_by_commit = [
+def _ratios_by_solver(spans: Sequence[gate.GateReport], metric: str) -> dict[str, list[Any]]:
+    """By method and backend: ratio and its interval after each of the later commits; NaN of what was not compared."""
+    ratios_by_commit = [
         {
-            finding.place.group: finding
+            finding.place.group: (finding.ratio, finding.low, finding.high)
             for finding in span.judgement.findings
             if (finding.metric.name, finding.level) == (metric, "group")
         }
         for span in spans
     ]
-    return {
-        group: [findings.get(group) for findings in findings_by_commit]
-        for group in {name for findings in findings_by_commit for name in findings}
-    }
-
-
-def _interval_half_widths(finding: judge.Finding | None) -> tuple[float, float]:
-    if finding is None or finding.ratio is None or finding.low is None or finding.high is None:
-        return 0.0, 0.0
-    return finding.ratio - finding.low, finding.high - finding.ratio
+    groups = {name for ratios in ratios_by_commit for name in ratios}
+    return {group: [ratios.get(group, (math.nan,) * 3) for ratios in ratios_by_commit] for group in groups}
