@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -18,9 +18,11 @@ from rich.text import Text
 
 from spinbench.foundation.trees import flatten
 from spinbench.inference.notebook.progress import CellOutput, current_cell_output
-from spinbench.measuring import record_parts, record_types
 from spinbench.measuring.records import RecordError, read_record
 from spinbench.reporting.wide_console import WideConsole
+
+if TYPE_CHECKING:
+    from spinbench.measuring import record_parts, record_types
 
 # Width of output that does not go to a terminal.
 PLAIN_WIDTH = 140
