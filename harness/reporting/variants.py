@@ -97,18 +97,14 @@ def metric_value(name: str) -> RecordValue:
     return lambda record: record.metric(name).value
 
 
-def estimator_log_z_error(estimator: str) -> RecordValue:
+def estimator_log_z_error(estimator: str, record: Record) -> float | None:
     """The error of one estimator of log Z among all that ran, estimate less exact value, in nats."""
-
-    def value(record: Record) -> float | None:
-        if record.result_or_none is None or record.exact_log_z is None:
-            return None
-        estimate = (record.result.log_z_estimates or {}).get(estimator, [None])[0]
-        if estimate is None:
-            return None
-        return estimate - record.exact_log_z
-
-    return value
+    if record.result_or_none is None or record.exact_log_z is None:
+        return None
+    estimate = (record.result.log_z_estimates or {}).get(estimator, [None])[0]
+    if estimate is None:
+        return None
+    return estimate - record.exact_log_z
 
 
 def method_log_z_error(record: Record) -> float | None:
@@ -118,8 +114,8 @@ def method_log_z_error(record: Record) -> float | None:
     requested_estimator = record.config["method"].get("log_z")
     has_estimate = record.result_or_none is not None and requested_estimator in (record.result.log_z_estimates or {})
     if has_estimate:
-        return estimator_log_z_error(requested_estimator)(record)
-    return metric_value("log_z_error")(record)
+        return estimator_log_z_error(requested_estimator, record)
+    return record.metric("log_z_error").value
 
 
 def rms_over_models(records: Iterable[Record], value: RecordValue) -> RootMeanSquare | None:

@@ -13,6 +13,7 @@ import statistics
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,16 +51,12 @@ class Objective:
     meaning: str
 
 
-def _scale_to_one_second(error: Callable[[record_types.Record], float]) -> Callable[[record_types.Record], float]:
+def _scale_to_one_second(error: Callable[[record_types.Record], float], record: record_types.Record) -> float:
     """Errors of sampling fall as the root of time: that after one second is error times √seconds."""
-
-    def number(record: record_types.Record) -> float:
-        value = error(record)
-        if math.isinf(value):
-            return value
-        return value * math.sqrt(record.result.timing.run)
-
-    return number
+    value = error(record)
+    if math.isinf(value):
+        return value
+    return value * math.sqrt(record.result.timing.run)
 
 
 def _cost_of_a_sample(record: record_types.Record) -> float:
@@ -71,9 +68,11 @@ def _cost_of_a_sample(record: record_types.Record) -> float:
 
 OBJECTIVES: Mapping[str, Objective] = {
     "marginal_rmse": Objective(
-        _scale_to_one_second(trust.marginal_rmse_or_inf), "RMSE of the marginals after one second"
+        partial(_scale_to_one_second, trust.marginal_rmse_or_inf), "RMSE of the marginals after one second"
     ),
-    "log_z_error": Objective(_scale_to_one_second(trust.log_z_error_or_inf), "|error of log Z| after one second"),
+    "log_z_error": Objective(
+        partial(_scale_to_one_second, trust.log_z_error_or_inf), "|error of log Z| after one second"
+    ),
     "time_to_error": Objective(trust.seconds_to_error_or_inf, "seconds to an RMSE of one per cent"),
     "seconds_per_ess": Objective(_cost_of_a_sample, "seconds for an effective sample"),
 }

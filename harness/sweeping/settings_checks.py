@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -96,37 +97,28 @@ def _check_names(subject: str, settings: dict[str, object], allowed: list[str]) 
             raise remarks.unknown_name(subject, key, allowed)
 
 
-def _whole(name: str, least: int) -> Callable[[Any], None]:
-    def check(value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SpinbenchError(f"{name}={value} was given; an integer, {least} or more, is needed")
-        if value >= 2**63:
-            raise SpinbenchError(f"{name}={value} was given; records and their tables hold integers below 2^63")
-
-    return check
+def _check_whole(name: str, least: int, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SpinbenchError(f"{name}={value} was given; an integer, {least} or more, is needed")
+    if value >= 2**63:
+        raise SpinbenchError(f"{name}={value} was given; records and their tables hold integers below 2^63")
 
 
-def _seconds(name: str) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value < math.inf):
-            raise SpinbenchError(f"{name}={value} was given; a positive number of seconds, or null, is needed")
-
-    return check
+def _check_seconds(name: str, value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < math.inf):
+        raise SpinbenchError(f"{name}={value} was given; a positive number of seconds, or null, is needed")
 
 
-def _make_type_check(name: str, hint: object, needed: str) -> Callable[[Any], None]:
-    def check(value: object) -> None:
-        try:
-            parameters.convert(value, hint)
-        except TypeError:
-            raise SpinbenchError(f"{name}={overrides.format_value(value)} was given; {needed} is needed") from None
-
-    return check
+def _check_type(name: str, hint: object, needed: str, value: object) -> None:
+    try:
+        parameters.convert(value, hint)
+    except TypeError:
+        raise SpinbenchError(f"{name}={overrides.format_value(value)} was given; {needed} is needed") from None
 
 
-def _text(name: str) -> Callable[[Any], None]:
-    return _make_type_check(name, str | None, "a text, in quotes where it could be a number or a list, or null")
+def _check_text(name: str, value: object) -> None:
+    _check_type(name, str | None, "a text, in quotes where it could be a number or a list, or null", value)
 
 
 def _family(name: object) -> None:
@@ -142,7 +134,7 @@ def _git(state: object) -> None:
 
 
 def _report(name: Any) -> None:
-    _text("report")(name)
+    _check_text("report", name)
     if name is not None:
         summary.find_report(name)
 
@@ -153,14 +145,14 @@ CHECKS: Mapping[str, Callable[[Any], None]] = {
     "method": _method,
     "backend": _backend,
     "budget": _budget,
-    "chains": _whole("chains", 1),
-    "seed": _whole("seed", 0),
-    "time_limit": _seconds("time_limit"),
-    "mixing": _seconds("mixing"),
+    "chains": partial(_check_whole, "chains", 1),
+    "seed": partial(_check_whole, "seed", 0),
+    "time_limit": partial(_check_seconds, "time_limit"),
+    "mixing": partial(_check_seconds, "mixing"),
     "report": _report,
-    "class": _text("class"),
+    "class": partial(_check_text, "class"),
     "family": _family,
-    "own_cache": _make_type_check("own_cache", bool, "true or false"),
-    "sweep_dir": _text("sweep_dir"),
+    "own_cache": partial(_check_type, "own_cache", bool, "true or false"),
+    "sweep_dir": partial(_check_text, "sweep_dir"),
     "git": _git,
 }

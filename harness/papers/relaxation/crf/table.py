@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -47,7 +48,8 @@ def report(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
         marginal = variants.rms_over_models(group, variants.metric_value("marginal_rmse"))
         log_z = variants.rms_over_models(group, variants.method_log_z_error)
         others = [
-            variants.rms_over_models(group, variants.estimator_log_z_error(name)) for name in ("mirrored", "bridge")
+            variants.rms_over_models(group, partial(variants.estimator_log_z_error, name))
+            for name in ("mirrored", "bridge")
         ]
         table.add_row(
             label,

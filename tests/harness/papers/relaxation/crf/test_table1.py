@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,13 @@ def print_report(runs: list[Any]) -> str:
 def test_averages_are_over_messages() -> None:
     """Squares: message 0 has 1 and 9 by two seeds, mean 5; message 1 has 4; message 2 has 9."""
     runs = [record(0, 0.1, 1), record(0, 0.1, -3, seed=1), record(1, 0.2, 2), record(2, 0.3, 3)]
-    average = variants.rms_over_models(typed(runs), variants.estimator_log_z_error("bridge"))
+    average = variants.rms_over_models(typed(runs), partial(variants.estimator_log_z_error, "bridge"))
     assert average is not None
     assert average.value == pytest.approx(math.sqrt(6))
     spread = math.sqrt(((5 - 6) ** 2 + (4 - 6) ** 2 + (9 - 6) ** 2) / 2)
     assert average.error == pytest.approx(spread / math.sqrt(3) / (2 * math.sqrt(6)))
     assert (average.median, average.models) == (pytest.approx(2.5), 3)
-    assert variants.rms_over_models(typed(runs), variants.estimator_log_z_error("chib")) is None
+    assert variants.rms_over_models(typed(runs), partial(variants.estimator_log_z_error, "chib")) is None
     single = variants.rms_over_models(typed(runs[:2]), variants.metric_value("marginal_rmse"))
     assert single is not None
     assert (single.value, single.error) == (pytest.approx(0.1), None)
