@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import Checkout
@@ -18,20 +17,8 @@ from spinbench.history.axes import Cell, Column, Family
 from spinbench.history.series import Identity, SeriesIndex, format_cell, identify
 from spinbench.measuring.record_types import Record
 
-
-@dataclass(frozen=True)
-class Intake:
-    """Records that enter the history, and a sentence for each reason to keep others out.
-
-    Attributes:
-        accepted: records, each with what it measured, and the column that conf/axes has for that.
-        refused: sentences.
-        disturbed: of the accepted ones, those whose process did not have its core to itself.
-    """
-
-    accepted: tuple[tuple[Record, Identity, Column], ...]
-    refused: tuple[str, ...]
-    disturbed: int = 0
+# A record, what it measured, and the column that conf/axes has for that.
+Accepted = tuple[Record, Identity, Column]
 
 
 def filter_records(
@@ -42,16 +29,19 @@ def filter_records(
     *,
     python: str,
     host: str | None,
-) -> Intake:
+) -> tuple[list[Accepted], list[str]]:
     """Decide about each record; refused ones stay where they are.
 
     Args:
         records: of any sweep.
         checkout: whose commits count.
         families: of conf/axes that the history has.
-        book: its series.
+        series_index: its series.
         python: version "3.11" of the environment whose history this is.
         host: name of the host whose history this is; None: of any.
+
+    Returns:
+        Those that enter the history, and a sentence for each reason to keep others out.
 
     Raises:
         HistoryError: a tracked cell has no configuration any more.
@@ -66,10 +56,10 @@ def filter_records(
         else:
             welcome.append(record)
     accepted = list(_identify_records(welcome, _find_columns(welcome, families), series_index, reasons))
-    refused = (
+    refused = [
         f"{count} of {len(records)} records stay out of the history: they {why}" for why, count in reasons.items()
-    )
-    return Intake(tuple(accepted), tuple(refused), sum(bool(record.oversubscribed) for record, *_ in accepted))
+    ]
+    return accepted, refused
 
 
 def _find_columns(records: Sequence[Record], families: Mapping[str, Family]) -> dict[str, Column]:
@@ -86,7 +76,7 @@ def _find_columns(records: Sequence[Record], families: Mapping[str, Family]) -> 
 
 def _identify_records(
     records: Sequence[Record], columns: Mapping[str, Column], series_index: SeriesIndex, reasons: Counter[str]
-) -> Iterator[tuple[Record, Identity, Column]]:
+) -> Iterator[Accepted]:
     """Those that were measured. A failure counts in conf/axes, and where there was a result before; else there is
     nothing to compare."""
     identified: list[tuple[Record, Identity]] = []

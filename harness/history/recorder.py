@@ -127,11 +127,11 @@ class History:
         host = None if os.environ.get(asv_plugin.MACHINE_VARIABLE) else socket.gethostname()
         # other processes may add series meanwhile, but only the current index decides where records belong
         series_index = series.SeriesIndex(self.journals)
-        intake = record_filter.filter_records(
+        accepted, refused = record_filter.filter_records(
             records, self.checkout, self._files.families, series_index, python=asv_plugin.PYTHON, host=host
         )
         new = 0
-        commits = sorted({str(entry.git.commit) for entry, *_ in intake.accepted})
+        commits = sorted({str(entry.git.commit) for entry, *_ in accepted})
         files: list[Path] = []
         if commits:
             with journal.lock_history(self.home):
@@ -139,7 +139,7 @@ class History:
                 self.journal.clear_fragments()
                 series_index.clear_fragments()
                 self._files.mark_unfinished(commits)
-                for entry, measured, column in intake.accepted:
+                for entry, measured, column in accepted:
                     new += self._add_entry(entry, measured, column, series_index)
                 behind = filter(self.checkout.has, self._files.commits_to_rebuild())
                 files, damaged = self._files.rebuild(
@@ -151,9 +151,9 @@ class History:
             commits=tuple(commits),
             files=tuple(files),
             new=new,
-            duplicates=len(intake.accepted) - new,
-            refused=(*intake.refused, *problems),
-            disturbed=intake.disturbed,
+            duplicates=len(accepted) - new,
+            refused=(*refused, *problems),
+            disturbed=sum(bool(entry.oversubscribed) for entry, *_ in accepted),
         )
 
     def _add_entry(
