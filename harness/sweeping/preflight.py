@@ -139,7 +139,8 @@ def _choices(options: Sequence[Sequence[str]]) -> Iterable[Choice]:
     if math.prod(map(len, options)) > PRODUCT:
         rng = random.Random(0)  # a fixed seed: the same combinations each time
         count = BESIDE * max(map(len, options))
-        others = zip(*(rng.choices(values, k=count) for values in options), strict=True)
+        repeated = [[*itertools.islice(itertools.cycle(values), count)] for values in options]
+        others = zip(*(rng.sample(values, count) for values in repeated), strict=True)
     return dict.fromkeys([first, *beside, *others])
 
 
