@@ -22,8 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import interruptions, plugins, remarks
-from spinbench.foundation.child import Child, DiedError
+from spinbench.foundation import child, interruptions, plugins, remarks
 from spinbench.foundation.parameters import assignments
 from spinbench.testing import suite
 from spinbench.testing.check import Check, CheckError
@@ -199,16 +198,16 @@ def run_isolated(
                 reason = f"{num_lost} checks have ended their process"
             yield from (Outcome(check, "skipped", reason, 0.0) for check in rest)
             return
-        child = Child(_run_all, (rest, run_check))
+        worker = child.Child(_run_all, (rest, run_check))
         try:
-            while rest and child.alive and spent < max_seconds:
-                outcome = _await_outcome(child, rest.pop(0), check_seconds)
+            while rest and worker.alive and spent < max_seconds:
+                outcome = _await_outcome(worker, rest.pop(0), check_seconds)
                 spent += outcome.seconds
-                num_lost += not child.alive
+                num_lost += not worker.alive
                 yield outcome
         finally:
-            if child.alive:
-                child.close()
+            if worker.alive:
+                worker.close()
 
 
 def _run_all(work: tuple[Sequence[Check], CheckRunner]) -> Iterator[tuple[str, str, float]]:
@@ -218,20 +217,20 @@ def _run_all(work: tuple[Sequence[Check], CheckRunner]) -> Iterator[tuple[str, s
         yield (*run_check(check), time.process_time() - since)
 
 
-def _await_outcome(child: Child[tuple[str, str, float]], check: Check, max_seconds: float) -> Outcome:
+def _await_outcome(worker: child.Child[tuple[str, str, float]], check: Check, max_seconds: float) -> Outcome:
     """The result of the child's next check; it is closed where it gives none."""
-    begun = used = child.cpu_seconds()
+    begun = used = worker.cpu_seconds()
     used_at = time.perf_counter()
     try:
-        while not child.poll(TICK):
-            if (now := child.cpu_seconds()) > used:
+        while not worker.poll(TICK):
+            if (now := worker.cpu_seconds()) > used:
                 used, used_at = now, time.perf_counter()
             if used - begun > max_seconds:
-                raise DiedError(f"it takes more than {max_seconds:g} CPU s, and was ended")
+                raise child.DiedError(f"it takes more than {max_seconds:g} CPU s, and was ended")
             if time.perf_counter() - used_at > STALL_SECONDS:
-                raise DiedError(f"it waits without end: nothing was computed for {STALL_SECONDS:g} s")
-        return Outcome(check, *child.answer())
-    except DiedError as error:
-        seconds = child.cpu_seconds() - begun
-        child.close()
+                raise child.DiedError(f"it waits without end: nothing was computed for {STALL_SECONDS:g} s")
+        return Outcome(check, *worker.answer())
+    except child.DiedError as error:
+        seconds = worker.cpu_seconds() - begun
+        worker.close()
         return Outcome(check, "failed", str(error), seconds)
