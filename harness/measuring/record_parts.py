@@ -195,6 +195,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
         notes: why another kernel did not run, and what a peer does otherwise.
         status: the verdict, "ok" or what speaks against the numbers.
         levels: of "marginals" and "log_z", what supports them, from "exact" to "doubtful".
+        reasons: why each of them is doubtful.
         compilation: "fresh", "warm", "cached" or "none".
         timing: seconds.
         batches: seconds of a step.
@@ -227,6 +228,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
     notes: list[str] = []
     status: str
     levels: dict[str, str] | None = None
+    reasons: dict[str, str] | None = None
     compilation: str
     timing: Timing
     batches: BatchTimes | None = None

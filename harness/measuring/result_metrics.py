@@ -163,6 +163,7 @@ def summarize_result(result: Result, reference: Result | None) -> dict[str, obje
         "notes": list(result.notes),
         "status": result.status,
         "levels": {name: each.level for name, each in result.evidence.items()},
+        "reasons": {name: each.reason for name, each in result.evidence.items() if each.reason},
         "samples": result.samples,
         "chains": result.chains,
         "burn_in": result.burn_in,

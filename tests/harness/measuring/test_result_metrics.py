@@ -105,3 +105,12 @@ def test_several_folders_are_one_table_and_an_empty_one_is_named(tmp_path: Path)
     (tmp_path / "2").mkdir()
     with pytest.raises(RecordError, match="holds no records"):
         spinbench.read(tmp_path / "0", tmp_path / "2")
+
+
+def test_a_record_says_why_a_number_is_doubtful() -> None:
+    summary = result_metrics.summarize_result(spinbench.run(grid(2, 2, seed=0), "bp", "numpy", 50), None)
+    assert summary["levels"] == {"marginals": "doubtful", "log_z": "doubtful"}
+    reasons = summary["reasons"]
+    assert isinstance(reasons, dict) and set(reasons) == {"marginals", "log_z"} and all(reasons.values())
+    exact = result_metrics.summarize_result(spinbench.exact(grid(2, 2, seed=0), cache=False), None)
+    assert exact["reasons"] == {}
