@@ -111,6 +111,8 @@ def test_a_record_says_why_a_number_is_doubtful() -> None:
     summary = result_metrics.summarize_result(spinbench.run(grid(2, 2, seed=0), "bp", "numpy", 50), None)
     assert summary["levels"] == {"marginals": "doubtful", "log_z": "doubtful"}
     reasons = summary["reasons"]
-    assert isinstance(reasons, dict) and set(reasons) == {"marginals", "log_z"} and all(reasons.values())
+    assert isinstance(reasons, dict)
+    assert reasons.keys() == {"marginals", "log_z"}
+    assert all(reasons.values())
     exact = result_metrics.summarize_result(spinbench.exact(grid(2, 2, seed=0), cache=False), None)
     assert exact["reasons"] == {}
