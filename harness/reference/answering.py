@@ -181,15 +181,19 @@ def _solve_or_split(model: Model, request: _Request, *, marginals: bool) -> _Sol
         problem = request.problem(model, all_variables)
         return _solve_problem(problem, request, marginals=marginals, plugins_last=plugins_last)
     assert core.step is not None
+    vain_seconds = 0.0
     if marginals and any(each.parents for each in core.step.conditionals):
+        problem = request.problem(model, all_variables)
         try:
-            return _solve_problem(request.problem(model, all_variables), request, marginals=True, plugins_last=False)
+            return _solve_problem(problem, request, marginals=True, plugins_last=False)
         except IntractableError:
-            plugins_last = True
+            plugins_last, vain_seconds = True, _predict_planning(problem, problem.order, request)
     variables = wide_models.core_variables(core)
     problem = request.problem(core.model, variables)
     solution = _solve_problem(problem, request, marginals=marginals, plugins_last=plugins_last)
-    solution = replace(solution, variables=[variables[v] for v in solution.variables])
+    seconds = vain_seconds + solution.predicted_seconds
+    listed = [variables[v] for v in solution.variables]
+    solution = replace(solution, variables=listed, predicted_seconds=seconds)
     return _add_parts(core, solution, request) if marginals else solution
 
 
@@ -228,9 +232,7 @@ def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plug
     def solve_finite(solver: Solver) -> _Solution:
         predicted, order = solver.predict_seconds(marginals=marginals), _order_of(solver)
         if order is not None:
-            predicted += PLANNING_SECONDS * len(problem.cardinalities)
-        if order is not None and request.order is None:
-            predicted += predict_search_seconds(order, problem.search_seconds)
+            predicted += _predict_planning(problem, order, request)
         log_z, flat = solver.solve(marginals=marginals)
         if not math.isfinite(log_z):
             raise OverflowError
@@ -239,6 +241,12 @@ def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plug
         return _Solution(solver, log_z, flat, problem.representatives, predicted)
 
     return request.first_answer(problem, solve_finite, marginals=marginals, plugins_last=plugins_last)[1]
+
+
+def _predict_planning(problem: Problem, order: Order, request: _Request) -> float:
+    """Seconds until an elimination begins, or is refused: of its plan, and of the search for its order."""
+    searching = predict_search_seconds(order, problem.search_seconds) if request.order is None else 0.0
+    return PLANNING_SECONDS * len(problem.cardinalities) + searching
 
 
 def sample(

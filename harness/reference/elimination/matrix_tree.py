@@ -39,13 +39,16 @@ class MatrixTree(BucketTree):
         product_seconds: of an entry of a clique, with marginals, which take three products of matrices.
         table_seconds: of an entry of L, R or a message, which is written and read anew: new memory is most of it.
         partial_seconds: of an entry of a product of more than two tables, whose axes come in any order.
+        pass_seconds: of an entry of L or R for each child whose message is in it, as the way back sums it for each.
+        batch_seconds: of each of the products of small matrices that make up a bucket's.
         bucket_seconds: of the calls to NumPy that a bucket takes.
     """
 
     risk = 1.5
-    # Seconds from which the choice between solvers predicts. On 16 models of UAI-2014 and UAI-2006 measured over
-    # predicted time is 0.59 to 1.46, median 1.06 (NumPy 2.4, a Xeon).
-    product_seconds, table_seconds, partial_seconds, bucket_seconds = 3e-10, 1.35e-8, 2e-8, 1e-4
+    # Seconds from which the choice between solvers predicts. On 9 models of UAI-2006 and UAI-2008 measured over
+    # predicted CPU time is 0.96 to 1.64, median 1.27, while others keep the caches busy (NumPy 2.4, a Xeon).
+    product_seconds, table_seconds, partial_seconds, pass_seconds = 3e-10, 1.2e-8, 1.6e-8, 2.5e-9
+    batch_seconds, bucket_seconds = 2e-7, 1e-4
     log_z_share = 0.4
 
     def __init__(self, problem: Problem, order: Order) -> None:
@@ -116,6 +119,12 @@ class MatrixTree(BucketTree):
         product = self.products[v]
         return left if len(product.left) > 2 else 0, right if len(product.right) > 2 else 0
 
+    def _pass_entries(self, v: int) -> int:
+        """Entries that the way back sums for the children of a bucket."""
+        left, right, _ = self._factor_and_message_entries(v)
+        sides = (left, self.products[v].left), (right, self.products[v].right)
+        return sum(size for size, keys in sides for key in keys if isinstance(key, int))
+
     def predict_seconds(self, *, marginals: bool) -> float:
         """By the products, and by the tables that are made for them and by them."""
         if not self.planned:
@@ -124,6 +133,8 @@ class MatrixTree(BucketTree):
         partial = sum(sum(self._partial_sizes(v)) for v in self.listed)
         seconds = self.product_seconds * self.order.entries + self.bucket_seconds * len(self.listed)
         seconds += self.table_seconds * tables + self.partial_seconds * partial
+        seconds += self.pass_seconds * sum(map(self._pass_entries, self.listed))
+        seconds += self.batch_seconds * sum(self._size(self.products[v].shared) for v in self.listed)
         values = sum(table.size for table in self.network.tables.values())
         return seconds * (1.0 if marginals else self.log_z_share) + self.value_seconds * values
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from spinbench.reference.orders.order import ENTRY_SECONDS, FIRST_PORTFOLIO, SEARCH_SHARE, TRIES, WORTH_TRIES, Order
+from spinbench.reference.orders.order import (
+    AFFORDABLE,
+    ENTRY_SECONDS,
+    FIRST_PORTFOLIO,
+    HOPELESS_SECONDS,
+    OUT_OF_REACH,
+    SEARCH_SHARE,
+    TRIES,
+    WORTH_TRIES,
+    Order,
+)
 
 # Seconds per variable of the first order and of each of the `TRIES`, with their plans and costs.
 FIRST_SECONDS, TRY_ORDER_SECONDS = 1.5e-5, 5e-6
@@ -12,7 +22,9 @@ def predict_search_seconds(order: Order, limit: float) -> float:
     """Of finding such an order where the clocked search may take `limit` seconds; within a factor of 4 on 40 models of
     UAI-2014."""
     first = FIRST_SECONDS * len(order.order)
-    if ENTRY_SECONDS * order.entries < WORTH_TRIES:
+    if ENTRY_SECONDS * order.entries < WORTH_TRIES or order.log2_total > OUT_OF_REACH:
         return first
+    if order.log2_total > AFFORDABLE:
+        limit = min(limit, HOPELESS_SECONDS)
     clocked = FIRST_PORTFOLIO + SEARCH_SHARE * ENTRY_SECONDS * order.entries
     return first + TRIES * TRY_ORDER_SECONDS * len(order.order) + min(clocked, limit)
