@@ -42,9 +42,8 @@ POINTS = {"kernels": {"gibbs.numpy": "Partial"}}
 
 
 @pytest.fixture
-def folder(install_plugin: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two distributions with a kernel for gibbs on NumPy, for child processes too."""
-    monkeypatch.chdir(tmp_path)
     for name in ("firstplugin", "secondplugin"):
         found = install_plugin(name, SOURCE, POINTS)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(found), os.environ.get("PYTHONPATH", "")]))
@@ -124,10 +123,7 @@ def test_what_is_not_asked_for_leaves_the_cell_and_its_series_as_they_were() -> 
         assert axes.config_differences(cell["backend"], canonical) == []
 
 
-def test_a_tier_can_be_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_tier_can_be_swept(capsys: pytest.CaptureFixture[str]) -> None:
     assert sweep("-m", *CELL, "backend=jax,numba", "backend.tier=generic,native", "sweep_dir=out") == 0
     assert {r["axes"]["backend"]: (r["status"], (r["result"] or {}).get("tier")) for r in stored("out")} == {
         "jax(tier=generic)": ("ok", "generic"),

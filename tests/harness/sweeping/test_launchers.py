@@ -43,11 +43,6 @@ submitit = needs("hydra_plugins.hydra_submitit_launcher", "submitit")
 ray = needs("hydra_plugins.hydra_ray_launcher", "ray")
 
 
-@pytest.fixture(autouse=True)
-def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def cells(found: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
     return Counter((record["config"]["method"]["how"], record["config"]["seed"]) for record in found)
 

@@ -21,11 +21,6 @@ from spinbench.sweeping.sweep import open_folder
 from tests.helpers.small_records import whole
 
 
-@pytest.fixture(autouse=True)
-def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -23,10 +23,7 @@ OPTUNA = "hydra/sweeper=optuna"
 CELL = ("model=grid", "method=gibbs", "backend=numpy", "budget=smoke")
 
 
-def test_the_page_and_going_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_page_and_going_on(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = (one for block in blocks(PAGE) if block.language == "sh" for one in commands(block))
     words = [word for word in shlex.split(line)[2:] if "n_trials" not in word]
     assert sweep(*words, "hydra.sweeper.n_trials=1") == 0

@@ -25,11 +25,6 @@ from spinbench.sweeping import sweepers
 NEW = sys.version_info >= (3, 14)
 
 
-@pytest.fixture(autouse=True)
-def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @contextlib.contextmanager
 def started(*overrides: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(

@@ -20,8 +20,7 @@ CELL = ("method=gibbs", "backend=numpy")
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _files() -> None:
     spinbench.save(generators.grid(2, 2), "good.uai")
     Path("cut.uai").write_text(Path("good.uai").read_text()[:-20])
     Path("far.evid").write_text("1 9 0\n")
