@@ -1,4 +1,4 @@
-"""Files that a reader sees whole or not at all, whenever the writer is killed."""
+"""Files that a reader sees whole or not at all, whenever the writer is killed, and whether files can be written."""
 
 from __future__ import annotations
 
