@@ -75,6 +75,10 @@ class JaxBackend(Backend):
     def block_until_ready(self, array: Array) -> None:
         array.block_until_ready()
 
+    def require_memory(self, need: int, purpose: str) -> None:
+        """Raises UnsupportedError if `need` bytes for `purpose` are more than the device has free."""
+        memory.require(need, self._device, purpose)
+
     def compile(self, function: Callable[P, R]) -> Callable[P, R]:
         jitted = self._jax.jit(function)
         compiled: Callable[P, R] = jitted

@@ -42,6 +42,7 @@ class Trace:
 
     Attributes:
         reductions: of each statistic.
+        chains: of the run; statistics may be of groups of them.
         aimed: batches that the run should have at least, as far as its budget allows.
         counts: steps of each batch.
         samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
@@ -76,7 +77,7 @@ class Trace:
         check_reductions(reductions)
         self.reductions = dict(reductions)
         self.counts_iterations = self.reductions.get("iterations") == "last"
-        self.aimed = capacity
+        self.chains, self.aimed = chains, capacity
         enough = MAX_BATCHES * MANY_CHAINS // max(chains, MANY_CHAINS) // 2 * 2
         self._most = max(capacity + capacity % 2, min(MAX_BATCHES, max(enough, MANY_BATCHES)))
         self._fit = max(MAX_BYTES // (8 * max(numbers, 1)), FEWEST_KEPT) // 2 * 2

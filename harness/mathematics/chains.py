@@ -65,6 +65,17 @@ class ChainSummary(NamedTuple):
     r_hat: FloatArray
     compared: HalfComparison | None
 
+    def ungroup(self, size: float) -> ChainSummary:
+        """What it says of single chains, where what was summarized are means of groups of `size` independent ones.
+
+        Margossian et al., "Nested R-hat", Bayesian Analysis 2024: group means are closer by the square root of `size`.
+        How their halves compare stays that of groups, of whose number the degrees of freedom are.
+        """
+        with np.errstate(divide="ignore"):
+            within = np.maximum(1 - size * (1 - 1 / self.r_hat**2), 0.0)
+            r_hat = 1 / np.sqrt(within)
+        return self._replace(variance=self.variance * size, spread=self.spread * np.sqrt(size), r_hat=r_hat)
+
 
 class Every(NamedTuple):
     """What is known of a run beyond a series of it, which has some of its chains, or its batches pooled.

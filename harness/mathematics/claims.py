@@ -157,6 +157,7 @@ def marginal_claims(
     visits: float = np.inf,
     slow: float = SLOW,
     every: Every | None = None,
+    group_size: float = 1.0,
 ) -> MarginalClaims:
     """The errors of means of s_i or of p(s_i = 1 | rest).
 
@@ -168,11 +169,15 @@ def marginal_claims(
         visits: independent draws at most, where the method knows of a bound.
         slow: the share of variables that are no slower than states come which have not been seen.
         every: of all chains and batches, where the series has some of them, or longer ones.
+        group_size: independent chains of which each that the series has is the mean.
     """
     batches, _, chains = series.shape
-    summary, count = summarize_chains(series), chains
+    summary, columns = summarize_chains(series), chains
     if every is not None:
-        summary, count = every.extend_summary(summary, chains), every.chains
+        summary, columns = every.extend_summary(summary, chains), every.chains
+    count = columns * group_size
+    if group_size > 1:
+        summary = summary.ungroup(group_size)
     variables, per_batch, memory = len(summary.means), samples / batches, 0.0
     # Results overwrite the arrays they are computed from: with many variables, allocating new memory takes time.
     time, mcse, bounds = summary.variance, summary.standard, summary.spread
@@ -210,7 +215,7 @@ def marginal_claims(
         doubt = "too few chains"
     elif (summary.r_hat > LARGEST_R_HAT).any():
         doubt = "not mixed"
-    elif summary.compared is not None and drift(summary.compared.move, summary.compared.wander, count, bounds):
+    elif summary.compared is not None and drift(summary.compared.move, summary.compared.wander, columns, bounds):
         doubt = "too short"
     return MarginalClaims(time, bounds, mcse, summary.r_hat, memory, doubt)
 

@@ -68,8 +68,10 @@ def gibbs_estimate(
     else:
         name, low, high = "s", np.zeros_like(rows.low), np.ones_like(rows.high)
     series = trace.means(name)
-    means, draws = series.mean(), trace.samples * series.chains
-    errors = marginal_claims(series, trace.samples, low, high, every=series.every)
+    # An engine may report groups of chains in place of very many.
+    group_size = max(trace.chains / series.chains, 1.0)
+    means, draws = series.mean(), round(trace.samples * series.chains * group_size)
+    errors = marginal_claims(series, trace.samples, low, high, every=series.every, group_size=group_size)
     reported_name, estimates, diagnostics = log_z.log_z_estimates(
         estimator, rows.base, float(tables.mode_log_weight), trace, mixed=errors.doubt != "not mixed"
     )

@@ -89,8 +89,9 @@ class Gibbs(Method[Tables | GraphTables]):
         precision_bits: 0: probabilities have the resolution of the backend's numbers. 8 to 32: probabilities are
             multiples of 2^-precision_bits and 1 - 2^-precision_bits at most, as hardware with so few random bits makes
             them. Where Dobrushin's condition holds, that moves no marginal by more than 2^-precision_bits / (1 - α),
-            α < 1 the largest sum of influences on a variable. It saves no time. Takes backend=numba, sweeps in fixed
-            order, marginals=empirical, log_z=none, and models with at most 6 neighbours a variable and without groups.
+            α < 1 the largest sum of influences on a variable. It saves no time. Takes backend=numba, or jax
+            with scan=chromatic; sweeps in fixed order, marginals=empirical, log_z=none, and models with at most 6
+            neighbours a variable and without groups.
         threads: that share out the chains, with backend=numba; results do not depend on it. A block of chains that is
             advanced together is not split: up to 64 chains. A sweep's cell is timed on one core unless it is given
             more.

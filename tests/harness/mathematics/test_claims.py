@@ -275,3 +275,24 @@ def test_memory_is_what_both_halves_share() -> None:
     remembered = claims.marginal_claims(one_astray, 128, np.zeros(200), np.ones(200))
     assert remembered.memory == pytest.approx(1 - remembered.r_hat[7] ** -2)
     assert remembered.memory > 0.02
+
+
+def test_groups_of_chains_tell_as_much_as_chains() -> None:
+    rng = np.random.default_rng(4)
+    stuck = np.broadcast_to((rng.random(512) < 0.5).astype(float), (64, 1, 512)) * 0.2 + 0.4
+    mixing = two_state(0.5, 0.5, 64, 20, 512, 1)
+    for series, doubt in ((np.array(stuck), ""), (mixing, "")):
+        single = claims.marginal_claims(series, 1280, np.zeros(1), np.ones(1))
+        means = series.reshape(64, 1, 16, 32).mean(axis=-1)
+        grouped = claims.marginal_claims(means, 1280, np.zeros(1), np.ones(1), group_size=32)
+        assert grouped.doubt == single.doubt == doubt
+        assert grouped.se == pytest.approx(single.se, rel=0.5)
+        assert grouped.error_bounds == pytest.approx(single.error_bounds, rel=0.5)
+        assert grouped.r_hat - 1 == pytest.approx(single.r_hat - 1, rel=0.6)
+
+
+def test_groups_of_chains_that_have_not_mixed_are_doubted() -> None:
+    stuck = np.repeat((np.random.default_rng(4).random(512) < 0.5).astype(float), 64).reshape(512, 64).T * 0.98 + 0.01
+    means = stuck.reshape(64, 1, 16, 32).mean(axis=-1)
+    assert claims.marginal_claims(means, 1280, np.zeros(1), np.ones(1)).doubt == ""
+    assert claims.marginal_claims(means, 1280, np.zeros(1), np.ones(1), group_size=32).doubt == "not mixed"
