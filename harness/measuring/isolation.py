@@ -21,7 +21,6 @@ from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, ensure_folder
 from spinbench.measuring import environment, process_state
-from spinbench.measuring.process_state import Answer, failure_answer
 
 # Largest number of idle workers that are kept: a JAX process holds about 300 MB.
 MAX_IDLE_WORKERS = 4
@@ -57,7 +56,7 @@ class WorkerPool:
         self._core: CoreLock | None = None
         self._affinity: set[int] = set()
 
-    def measure(self, cell: Mapping[str, Any], limit: float, *, own_cache: bool = False) -> Answer:
+    def measure(self, cell: Mapping[str, Any], limit: float, *, own_cache: bool = False) -> process_state.Answer:
         """The answer of a worker, or a failed one after `limit` seconds or when the worker dies.
 
         Args:
@@ -80,13 +79,13 @@ class WorkerPool:
 
     def _measure_with(
         self, worker: Worker, cell: Mapping[str, object], limit: float, pair: tuple[str, ...] | None
-    ) -> Answer:
+    ) -> process_state.Answer:
         """The answer of a worker, which is kept for its pair unless anything went wrong."""
         since = time.perf_counter()
         try:
             answer = worker.measure(cell, limit)
         except WorkerDiedError as error:
-            answer = failure_answer(str(error), worker.log() or None)
+            answer = process_state.failure_answer(str(error), worker.log() or None)
             answer["stages"] = {"run": time.perf_counter() - since}
         except BaseException:
             worker.close()
@@ -140,7 +139,7 @@ class Worker:
             start_new_session=True,
         )
 
-    def measure(self, cell: Mapping[str, object], limit: float) -> Answer:
+    def measure(self, cell: Mapping[str, object], limit: float) -> process_state.Answer:
         """The answer, with the seconds since the process was started as a stage of its first cell.
 
         Raises:
@@ -161,7 +160,7 @@ class Worker:
         except (BrokenPipeError, EOFError):
             raise WorkerDiedError(last_words(self._wait_for_exit())) from None
         try:
-            answer: Answer = json.loads(line)
+            answer: process_state.Answer = json.loads(line)
             stages = answer["stages"]
             self.spoiled = answer.pop("spoiled")
         except (ValueError, TypeError, KeyError, RecursionError):
