@@ -10,11 +10,15 @@ from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 
 
-class ChainProgram:
-    """Over a backend's arrays. A subclass has `init`, `step` and `observe`, and what else of `Program` it needs."""
+class ArrayOperations:
+    """Functions over a backend's arrays."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._xp = backend, backend.xp
+
+
+class ChainProgram(ArrayOperations):
+    """Over a backend's arrays. A subclass has `init`, `step` and `observe`, and what else of `Program` it needs."""
 
     def program(self) -> Program:
         """The contract's view."""

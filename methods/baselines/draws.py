@@ -11,7 +11,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import ForestProposal
 from spinbench.methods.baselines.weighing import state_pairs
-from spinbench.methods.chain_program import IndependentSteps, TableProgram
+from spinbench.methods.chain_program import ArrayOperations, IndependentSteps, TableProgram
 
 
 class Layers(NamedTuple):
@@ -101,11 +101,8 @@ def _build_layers(proposal: ForestProposal) -> Layers:
     return Layers(rows, parents, cumulative, logs)
 
 
-class ForestDraws:
+class ForestDraws(ArrayOperations):
     """Independent draws of a proposal."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp = backend, backend.xp
 
     def draw_states(self, layers: Layers, u: Array, x: Array) -> tuple[Array, Array]:
         """(x (N + 1, C), log q (C,)): layer by layer; the last row is that of padding."""
@@ -155,11 +152,9 @@ class DrawsProgram(IndependentSteps, TableProgram):
         backend = self._backend
         none = self._xp.zeros_like(state.log_w)
         empty = State(state.x, none - self._xp.inf, none - self._xp.inf, none)
-
-        def try_once(i: Index, state: State) -> State:
-            return self._try_draw(backend.fold_in(key, i), t, state)
-
-        totals: State = backend.fori_loop(0, t.tries, try_once, empty)
+        totals: State = backend.fori_loop(
+            0, t.tries, lambda i, state: self._try_draw(backend.fold_in(key, i), t, state), empty
+        )
         tries = self._xp.log(none + self._xp.asarray(t.tries, dtype=backend.real))
         return totals._replace(log_w=totals.log_w - tries, square=totals.square - tries)
 

@@ -70,11 +70,10 @@ class Metropolis(Method[GraphTables]):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays: Gibbs sampling's, with another step."""
-        rao_blackwell = self.marginals == "rao_blackwell"
         options = ProgramOptions(
             random_scan=False,
             single_updates=False,
-            rao_blackwell=rao_blackwell,
+            rao_blackwell=self.marginals == "rao_blackwell",
             has_probes=False,
             has_temperatures=False,
             records_log_t=False,

@@ -6,16 +6,13 @@ separators and states has no meaning, or probability 0.
 
 from __future__ import annotations
 
-from spinbench.api import Array, Backend, Index
+from spinbench.api import Array, Index
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
+from spinbench.methods.chain_program import ArrayOperations
 
 
-class BucketElimination:
+class BucketElimination(ArrayOperations):
     """Functions of the tables, a block's number and states x (N, C)."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._xp = backend.xp
 
     def eliminate_block(self, t: Tables, block: Index, x: Array, beta: Array | None = None) -> Array:
         """Sum the block's variables out, given the others.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -26,13 +25,9 @@ class Whole:
     split: ClassVar[Literal[False]] = False
 
     def __init__(self, done: Eliminated) -> None:
-        self._done = done
+        self._done, self._drawer = done, Drawer(done)
         marginals = marginals_of(done)
         self._beliefs = np.concatenate([np.zeros(0), *(vector[1:] for vector in marginals)])
-
-    @cached_property
-    def _drawer(self) -> Drawer:
-        return Drawer(self._done)
 
     def advance(self, seed: int, index: int, steps: int, chains: int) -> dict[str, Array]:
         """As draws from mini-buckets: of these all have the same weight, and the last is handed out."""

@@ -41,7 +41,27 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedMiniBuckets(Method[Tables]):
+class MiniBuckets(Method[Tables]):
+    """Common settings of both bounds.
+
+    Attributes:
+        ibound: log2 of the entries that a mini-bucket may have; a single factor may have more. 0: the method chooses.
+        max_gib: memory of all tables, in GiB.
+    """
+
+    ibound: int = 0
+    max_gib: float = 1.0
+
+    kernels_alone: ClassVar[str] = "mini-buckets are all of different shapes, each of which would be compiled"
+    model_form = "any"
+
+    def __post_init__(self) -> None:
+        check_whole(self, "ibound", 0, 30)
+        check_setting(self, "max_gib", self.max_gib > 0, "a positive number")
+
+
+@dataclass(frozen=True)
+class WeightedMiniBuckets(MiniBuckets):
     """Weighted mini-buckets: an upper bound on log Z, and independent draws whose weights it bounds.
 
     Burn-in tightens the bound; what follows are draws. Where nothing has to be split, the elimination is exact; with
@@ -55,19 +75,15 @@ class WeightedMiniBuckets(Method[Tables]):
         draws: whether to hand out the last draw of each chain and batch, with its weight.
     """
 
-    ibound: int = 0
-    max_gib: float = 1.0
     delta: float = 1e-3
     draws: bool = False
 
     name: ClassVar[str] = "wmb"
     summary: ClassVar[str] = "weighted mini-buckets: an upper bound on log Z, and independent draws of bounded weight"
-    model_form = "any"
     kind = "draws"
 
     def __post_init__(self) -> None:
-        check_whole(self, "ibound", 0, 30)
-        check_setting(self, "max_gib", self.max_gib > 0, "a positive number")
+        super().__post_init__()
         check_setting(self, "delta", 0 < self.delta < 1, "a number between 0 and 1")
 
     @property

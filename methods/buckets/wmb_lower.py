@@ -8,16 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Estimate, Method, Model, Reduction, Trace
+from spinbench.api import Estimate, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.buckets.problem import problem_of
-from spinbench.methods.buckets.wmb import Tables
+from spinbench.methods.buckets.wmb import MiniBuckets, Tables
 from spinbench.reference.sparse.tree import has_zeros
 
 
 @dataclass(frozen=True)
-class LowerMiniBuckets(Method[Tables]):
+class LowerMiniBuckets(MiniBuckets):
     """Mini-buckets with negative weights: a certified lower bound on log Z.
 
     A step is a pass over all mini-buckets; they grow as the bound settles, and the best bound is reported.
@@ -30,17 +29,9 @@ class LowerMiniBuckets(Method[Tables]):
         max_gib: memory of all tables, in GiB, beyond which they do not grow.
     """
 
-    ibound: int = 0
-    max_gib: float = 1.0
-
     name: ClassVar[str] = "wmb_lower"
     summary: ClassVar[str] = "mini-buckets with negative weights, a lower bound on log Z"
-    model_form = "any"
     kind = "iteration"
-
-    def __post_init__(self) -> None:
-        check_whole(self, "ibound", 0, 30)
-        check_setting(self, "max_gib", self.max_gib > 0, "a positive number")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

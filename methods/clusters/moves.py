@@ -6,7 +6,8 @@ keeps its spins with probability 1 / (1 + exp(-2F)), F = Σ h σ over its spins 
 
 from __future__ import annotations
 
-from spinbench.api import Array, Backend, Index, Key
+from spinbench.api import Array, Index, Key
+from spinbench.methods.chain_program import ArrayOperations
 from spinbench.methods.clusters.bonds import Bonds
 
 # Rounds of label propagation before the first convergence check, then twice as many each time: the count of a loop has
@@ -14,12 +15,8 @@ from spinbench.methods.clusters.bonds import Bonds
 FIRST_ROUNDS = 4
 
 
-class ClusterMoves:
+class ClusterMoves(ArrayOperations):
     """Of states s (N, C), 0 and 1 in the backend's real type, rows in the order of the tables."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._xp = backend.xp
 
     def move_clusters(self, key: Key, bonds: Bonds, s: Array) -> tuple[Array, Array]:
         """One move, which leaves p as it is.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from spinbench.api import Estimate, ForneyModel, Method, Model, Reduction, Trace
+from spinbench.api import Estimate, Method, Model, Reduction, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.forney import contract
@@ -137,10 +138,9 @@ class PointMass(Gauged):
             formulas=formulas,
         )
         if self.headline == "sequential" and best is not None:
-            yield from search_sequential(best, report, self.deltas, self._simplify)
-
-    def _simplify(self, model: ForneyModel) -> ForneyModel:
-        return contract(model, max(self.merge, 2), self.seed)
+            yield from search_sequential(
+                best, report, self.deltas, partial(contract, degree_limit=max(self.merge, 2), seed=self.seed)
+            )
 
     @property
     def gives_marginals(self) -> bool:

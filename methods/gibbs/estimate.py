@@ -39,8 +39,9 @@ class RowMap(NamedTuple):
 def _build_row_map(model: FactorGraph | PairwiseModel, tables: Any) -> RowMap:
     if isinstance(model, PairwiseModel):
         low, high = (bound[tables.order] for bound in conditional_range(model))
-        base, num_updated = log_z.log_z_without_couplings(model), model.num_variables
-        return RowMap(low, high, base, num_updated, lambda rows, *_: by_variable(tables.order, rows))
+        # Of uniform, independent variables: log Z at inverse temperature 0.
+        base = float(model.log_constant + model.num_variables * np.log(2))
+        return RowMap(low, high, base, model.num_variables, lambda rows, *_: by_variable(tables.order, rows))
     num_updated = len(np.unique(tables.variables))
     return RowMap(tables.low, tables.high, float(tables.base), num_updated, partial(split_by_variable, model, tables))
 

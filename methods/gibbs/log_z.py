@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from spinbench.api import PairwiseModel, Trace
-from spinbench.api.burn_in import Climb
 from spinbench.mathematics import statistics
 from spinbench.mathematics.bennett import Ratio, one_sided, ratio
 from spinbench.mathematics.claims import Claim
@@ -37,8 +36,9 @@ def log_z_estimates(
     if estimator == "none" or not trace.looks:
         return estimator, {}, {}
     if trace.climb is not None:
-        bridge = _stepping_stones_ratio(base, trace.climb, trace.looked("slope"))
-        bridge = bridge._replace(supported=bridge.supported and mixed)
+        bridge = stepping_stones(trace.climb.betas, trace.climb.slopes, trace.looked("slope"))
+        # From the product of uniform laws up.
+        bridge = bridge._replace(value=float(base + bridge.value), supported=bridge.supported and mixed)
         estimates: Claims = {"stones": bridge.claim}
         diagnostics = {"stones_rungs": float(len(trace.climb.betas))}
     else:
@@ -65,21 +65,10 @@ def collect_doubts(marginals_doubt: str, estimator: str, claim: Claim | None) ->
     return tuple(doubts)
 
 
-def log_z_without_couplings(model: PairwiseModel) -> float:
-    """At inverse temperature 0, where variables are uniform and independent."""
-    return float(model.log_constant + model.num_variables * np.log(2))
-
-
 def _cap_unreachable(forward: FloatArray, backward: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Logs of T as far as they matter: where zeros are in the way, T is 0, and any log so small says the same."""
     largest = float(np.where(np.isfinite(forward), forward, -np.inf).max(initial=float(backward.max())))
     return np.minimum(forward, largest + UNREACHABLE_NATS), backward
-
-
-def _stepping_stones_ratio(base: float, climb: Climb, last_slopes: FloatArray) -> Ratio:
-    """From the product of uniform laws up."""
-    bridge = stepping_stones(climb.betas, climb.slopes, last_slopes)
-    return bridge._replace(value=float(base + bridge.value))
 
 
 def _transition_estimates(

@@ -14,6 +14,7 @@ from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.mathematics.heat_bath.tiles import in_tiles
 from spinbench.mathematics.heat_bath.updates import HeatBath, spans
+from spinbench.methods.chain_program import ArrayOperations
 
 if TYPE_CHECKING:
     from spinbench.methods.gibbs.graph_plan import GraphTables
@@ -63,12 +64,11 @@ class SweptGraph(Protocol):
         """(R + 1,) zeros."""
 
 
-class PairSweeps:
+class PairSweeps(ArrayOperations):
     """States s (N, C) of 0 and 1 in the backend's real type, rows in the tables' order; p (N, C) of s_i = 1."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._xp = backend.xp
+        super().__init__(backend)
         self._bath = HeatBath(backend)
 
     def arrange_states(self, t: SweptPairs, start: Array) -> Array:
@@ -170,7 +170,7 @@ class PairSweeps:
         return twice / 2
 
 
-class GraphSweeps:
+class GraphSweeps(ArrayOperations):
     """States x (N, C) int32; p (R + 1, C) as of `marginal_rows`, with a last row that means nothing.
 
     Args:
@@ -179,8 +179,7 @@ class GraphSweeps:
     """
 
     def __init__(self, backend: Backend, bath: TableBath | None = None) -> None:
-        self._backend = backend
-        self._xp = backend.xp
+        super().__init__(backend)
         self._bath: TableBath = bath or backend.operations(TableBath)
 
     def arrange_states(self, t: SweptGraph, start: Array) -> Array:

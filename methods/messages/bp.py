@@ -17,7 +17,7 @@ from spinbench.api import Array, Backend, Conformance, Estimate, Model, Namespac
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.parameters import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
-from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Incidence, incidence, marginals
+from spinbench.mathematics.graphs.message_layouts import Graph, Incidence, incidence, marginals
 from spinbench.methods.messages.arrays import MessagePassing, bethe
 from spinbench.methods.messages.fixed_points import FixedPointMethod, fixed_point_program, statistics
 from spinbench.methods.messages.pair_beliefs import pair_beliefs
@@ -113,8 +113,9 @@ class BeliefPropagation(FixedPointMethod[Tables]):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Beliefs and Bethe's log Z of the chosen restart; no log Z, and not converged, where messages contradict each
         other or are not finite."""
-        beliefs, log_z = bethe(tables.graph, tables.incidence, trace.total("messages"))
-        residual, is_finite = trace.total("residual"), np.isfinite(log_z)
+        messages, residual = trace.total("messages"), trace.total("residual")
+        beliefs, log_z = bethe(*tables, messages)
+        is_finite = np.isfinite(log_z)
         converged = (trace.total("converged") > 0) & is_finite
         chosen = choose(log_z, residual, converged)
         finite = bool(np.isfinite(beliefs[:, chosen]).all())
@@ -123,7 +124,7 @@ class BeliefPropagation(FixedPointMethod[Tables]):
             marginals=marginals(tables.graph, model, beliefs[:, chosen]) if finite else None,
             log_z=float(log_z[chosen]) if is_finite[chosen] else None,
             log_z_kind="estimate",
-            pairs=partial(_pairs, model, tables, trace.total("messages"), beliefs, chosen) if agree else None,
+            pairs=partial(pair_beliefs, model, *tables, messages[:, [chosen]], beliefs[:, chosen]) if agree else None,
             diagnostics={
                 "residual": float(residual[chosen]),
                 "iterations": float(trace.total("iterations")[chosen]),
@@ -131,12 +132,6 @@ class BeliefPropagation(FixedPointMethod[Tables]):
             },
             converged=bool(converged[chosen]),
         )
-
-
-def _pairs(
-    model: Model, tables: Tables, messages: np.ndarray, beliefs: np.ndarray, chosen: int
-) -> FloatArray | list[FloatArray]:
-    return pair_beliefs(model, tables.graph, tables.incidence, messages[:, [chosen]], beliefs[:, chosen])
 
 
 def choose(log_z: np.ndarray, residual: np.ndarray, converged: np.ndarray) -> int:

@@ -21,6 +21,7 @@ from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, IntArray, factors, marginals
 from spinbench.mathematics.rounding import work_of
+from spinbench.methods.chain_program import ArrayOperations
 from spinbench.methods.messages.fixed_points import FixedPointMethod, State, fixed_point_program, statistics
 
 # Log odds of the initial state's value at the start of each chain.
@@ -162,11 +163,8 @@ def _softmax(fields: Array, xp: Namespace) -> Array:
     return weights / xp.sum(weights, axis=1, keepdims=True)
 
 
-class _Ascent:
+class _Ascent(ArrayOperations):
     """Sweeps over a backend's arrays: q (n, K, C), 0 beyond a variable's own states."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._xp = backend, backend.xp
 
     def sweep(self, t: Ascent, q: Array) -> Array:
         """Colour by colour."""

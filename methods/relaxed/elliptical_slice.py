@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -63,9 +62,10 @@ class EllipticalSliceProgram(BlackJAXProgram):
         root: Array = t.root
         centre = self._xp.matmul(root.T, state.m)[:, 0]
         kernel = self.sampler.build_kernel(self._xp.ones_like(centre), centre)
+        likelihood = for_single_chain(lambda z: self._tilted_log_likelihood(t, state.m, z))
 
         def move(key: Key, chain: EllipSliceState) -> tuple[EllipSliceState, Array]:
-            chain, info = kernel(key, chain, self._likelihood_of_chain(t, state.m))
+            chain, info = kernel(key, chain, likelihood)
             return chain, info.subiter
 
         chains, evaluations = map_over_chains(move, key, state.chains, state.evaluations.shape[0])
@@ -92,9 +92,6 @@ class EllipticalSliceProgram(BlackJAXProgram):
 
     def _initial_chains(self, t: RelaxedTables, m: Array, z: Array) -> EllipSliceState:
         return self.sampler.EllipSliceState(z, self._tilted_log_likelihood(t, m, z))
-
-    def _likelihood_of_chain(self, t: RelaxedTables, m: Array) -> Callable[[Array], Array]:
-        return for_single_chain(lambda z: self._tilted_log_likelihood(t, m, z))
 
     def _tilted_log_likelihood(self, t: RelaxedTables, m: Array, z: Array) -> Array:
         u = unit_log_odds(self._xp, t, z)

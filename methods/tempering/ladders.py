@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spinbench.api import Array, Backend, Index
+from spinbench.api import Array, Index
+from spinbench.methods.chain_program import ArrayOperations
 
 # Swaps at the average rejection rate that are added to those of each pair of rungs, so that chance in a short window
 # does not move rungs.
@@ -71,12 +72,8 @@ class Sums(NamedTuple):
     steps: Array
 
 
-class Ladders:
+class Ladders(ArrayOperations):
     """Over a backend's arrays."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._xp = backend.xp
 
     def initial_places(self, rungs: int, ladders: Array) -> Places:
         """Slot k at rung k; `ladders` is any array (L,)."""

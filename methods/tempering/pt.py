@@ -149,10 +149,4 @@ def is_binary_pairwise(model: Model) -> bool:
     """Whether biases and couplings of binary variables are all there is."""
     if isinstance(model, PairwiseModel):
         return True
-    return (
-        not model.has_zeros and _has_binary_variables(model) and all(len(factor.scope) <= 2 for factor in model.factors)
-    )
-
-
-def _has_binary_variables(model: Model) -> bool:
-    return all(k == 2 for k in model.cardinalities)
+    return not model.has_zeros and model.all_binary and all(len(factor.scope) <= 2 for factor in model.factors)
