@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 from spinbench.api.accelerators import Accelerators
 from spinbench.api.backend import Backend
 from spinbench.api.bounds import Bound
+from spinbench.api.estimate import Estimate
 from spinbench.api.kernel import Engine, Kernel
-from spinbench.api.method import Conformance, Estimate, Method, Program
+from spinbench.api.method import Conformance, Method, Program
 from spinbench.api.metric import Measured, Metric
 from spinbench.api.types import Array, Index, Key, LogZKind, Namespace, Precision, Reduction, State, Tables, Tier
 from spinbench.foundation.trees import map_arrays

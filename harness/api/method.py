@@ -1,19 +1,17 @@
-"""Methods: inference algorithms as pure functions over any backend's arrays, and the estimates they end with."""
+"""Methods: inference algorithms as pure functions over any backend's arrays."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple
 
-from spinbench.api.bounds import Bound
+from spinbench.api.estimate import Estimate
 from spinbench.api.old_members import translate_members
 from spinbench.api.types import (
     Array,
     Key,
-    LogZKind,
     MethodKind,
     ModelForm,
     Reduction,
@@ -26,93 +24,9 @@ from spinbench.api.types import (
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
     from spinbench.api.burn_in import LookDigest
-    from spinbench.api.host_arrays import Draws
     from spinbench.api.kernel import Engine
     from spinbench.api.trace import Trace
     from spinbench.models import Model
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A method's answer: marginals and log Z of a model, with their errors.
-
-    Attributes:
-        marginals: (N,) float64 p(s_i = 1) for binary models, else a list of (K_v,) arrays; None where the
-            method gives none. NaN only where log Z is exact, of variables that sum out of it and are out of reach.
-        marginals_se: standard errors in the same layout: what the run knows of its own scatter, which falls as
-            1 / sqrt(n); None for deterministic methods.
-        marginals_error_bound: error bounds in the same layout: at most one number in 200 is further off. None: those
-            of scatter alone, 2.81 standard errors (`mathematics.claims.error_bound`).
-        log_z: natural logarithm of the partition function; None where the method gives none.
-        log_z_se: its standard error; None for deterministic methods; infinite if not known: "log Z unresolved".
-        log_z_error_bound: its error bound; None: 2.81 standard errors.
-        log_z_kind: what `log_z` is; a "lower" or "upper" bound holds with certainty.
-        ess: effective sample sizes in the same layout: how many independent exact draws of s_i would have an empirical
-            mean with the standard error reached. Rao-Blackwellisation can lift it above the sample count.
-        r_hat: split R-hat in the same layout.
-        pairs: of a `PairwiseModel` (E,) p(s_i = s_j = 1), in the order of its edges; of a `FactorGraph` a list of flat
-            tables, one a factor, laid out as its log table is (C order); or a function without arguments that returns
-            them, of a run's last estimate, when somebody asks. None where the method gives none.
-        pairs_se: standard errors in the same layout.
-        draws: (N, S) integer states, and their log weights (S,) or None where all weigh the same.
-        log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
-        diagnostics: scalars of interest (acceptance rate, step size, …).
-        converged: False where an iteration ended without reaching its tolerance.
-        bounds: on log Z, beside what `log_z` is: `log_z_kind` tells of itself.
-        doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …); empty: both
-            hold within their error bounds.
-    """
-
-    marginals: Any = None
-    marginals_se: Any = None
-    log_z: float | None = None
-    log_z_se: float | None = None
-    log_z_kind: LogZKind = "estimate"
-    ess: Any = None
-    r_hat: Any = None
-    pairs: Any = None
-    pairs_se: Any = None
-    draws: Draws | None = None
-    log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    diagnostics: Mapping[str, float] = field(default_factory=dict)
-    converged: bool = True
-    doubts: tuple[str, ...] = ()
-    bounds: tuple[Bound, ...] = ()
-    marginals_error_bound: Any = None
-    log_z_error_bound: float | None = None
-
-    def __post_init__(self) -> None:
-        import numpy as np
-
-        from spinbench.mathematics.claims import BOUND
-
-        for quantity in ("marginals", "log_z"):
-            se = getattr(self, f"{quantity}_se")
-            if se is None or getattr(self, f"{quantity}_error_bound") is not None:
-                continue
-            # A value that is not a number is kept as it is, and `run` refuses it.
-            bound: Any
-            if isinstance(se, list | tuple):
-                bound = [BOUND * np.asarray(part) if np.asarray(part).dtype.kind in "biuf" else part for part in se]
-            else:
-                bound = BOUND * np.asarray(se) if np.asarray(se).dtype.kind in "biuf" else se
-            object.__setattr__(self, f"{quantity}_error_bound", bound)
-
-    @property
-    def status(self) -> str:
-        """The verdict: "ok", or the warnings in a line."""
-        return ", ".join([*([] if self.converged else ["not converged"]), *self._doubts]) or "ok"
-
-    def doubted(self, quantity: Literal["marginals", "log Z"]) -> bool:
-        """Whether a warning concerns this quantity."""
-        return any(doubt.startswith(quantity) for doubt in self._doubts)
-
-    @property
-    def _doubts(self) -> tuple[str, ...]:
-        """An error that is not known is a doubt, too."""
-        has_error = self.log_z is None or self.log_z_se is None or self.log_z_se != math.inf
-        is_doubted = any(doubt.startswith("log Z") for doubt in self.doubts)
-        return self.doubts if has_error or is_doubted else (*self.doubts, "log Z unresolved")
 
 
 def _keep(key: Key, tables: Tables, state: State) -> State:
