@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple
 
 from spinbench.api.estimate import Estimate
 from spinbench.api.old_members import translate_members
-from spinbench.api.types import (
-    Array,
-    Key,
-    MethodKind,
-    ModelForm,
-    Reduction,
-    State,
-    StateT,
-    Tables,
-    TablesT,
-)
+from spinbench.api.types import Array, Key, MethodKind, ModelForm, Reduction, State, StateT, Tables, TablesT
 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend

@@ -20,15 +20,7 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.mathematics.chains import (
-    FEWEST_CHAINS,
-    Batches,
-    Every,
-    certain,
-    drift,
-    parts_of,
-    summarize_chains,
-)
+from spinbench.mathematics.chains import FEWEST_CHAINS, Batches, Every, certain, drift, parts_of, summarize_chains
 from spinbench.mathematics.statistics import FloatArray, blocks
 from spinbench.models import PairwiseModel
 
