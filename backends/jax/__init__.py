@@ -41,13 +41,7 @@ class JaxBackend(Backend):
         from spinbench.backends.jax import random
 
         super().__init__(precision=precision, device=device)
-        try:
-            self._device = jax.devices({"gpu": "cuda"}.get(device, device))[0]
-        except RuntimeError as error:
-            raise UnsupportedError(
-                f"backend jax finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works, "
-                "device=gpu needs an NVIDIA GPU and pip install 'spinbench[cuda]'"
-            ) from error
+        self._device = find_device(jax, self.name, device)
         keep_programs(jax)
         self._jax = jax
         self._random = random
@@ -142,6 +136,22 @@ class JaxBackend(Backend):
 
     def window(self, array: Array, start: Index, length: int) -> Array:
         return self._jax.lax.dynamic_slice_in_dim(array, start, length)
+
+
+def find_device(framework: ModuleType, backend: str, device: str) -> jax.Device:
+    """JAX's first device of this kind.
+
+    Raises:
+        UnsupportedError: there is none, as the backend of that name says.
+    """
+    try:
+        first: jax.Device = framework.devices({"gpu": "cuda"}.get(device, device))[0]
+    except RuntimeError as error:
+        raise UnsupportedError(
+            f"backend {backend} finds no device={device} here ({str(error).splitlines()[0]}); device=cpu always works, "
+            "device=gpu needs an NVIDIA GPU and pip install 'spinbench[cuda]'"
+        ) from error
+    return first
 
 
 def keep_programs(jax: ModuleType) -> None:

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from blackjax.mcmc.metrics import KineticEnergy
 
 
-class BlackJAXBackend(library.LibraryBackend):
+class BlackJAXBackend(library.JaxLibraryBackend):
     """BlackJAX."""
 
     name = "blackjax"
     requires: ClassVar[tuple[str, ...]] = ("blackjax", "jax")
-    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
 class BlackJAXDHMC(trajectories.LibraryTrajectories["HMCState", "DualAveragingAdaptationState"]):

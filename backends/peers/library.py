@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from spinbench.api import Backend, Method
+from spinbench.api import Backend, Method, Precision
 
 
 class LibraryBackend(Backend):
@@ -15,6 +16,21 @@ class LibraryBackend(Backend):
     provides: ClassVar[frozenset[str]] = frozenset({"f64"})
     install = "pip install 'spinbench[peers]'"
     peer: ClassVar[bool] = True
+
+
+class JaxLibraryBackend(LibraryBackend):
+    """One on JAX, in either precision and on a GPU, too."""
+
+    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64", "gpu"})
+
+    def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
+        super().__init__(precision=precision, device=device)
+        if device != "cpu":
+            import jax
+
+            from spinbench.backends.jax import find_device
+
+            find_device(jax, self.name, device)
 
 
 def setting_refusal(backend: Backend, method: Method, allowed: Mapping[str, tuple[object, ...]]) -> str:
@@ -26,17 +42,20 @@ def setting_refusal(backend: Backend, method: Method, allowed: Mapping[str, tupl
 
 
 class OnJax:
-    """A kernel of a library on JAX: its programs are kept, and 64 bits are switched on for its own calls alone."""
+    """A kernel of a library on JAX: its programs are kept; its device and 64 bits are set for its own calls alone."""
 
     def load_jax(self, backend: Backend) -> ModuleType:
         """JAX, imported."""
         import jax
 
-        from spinbench.backends.jax import keep_programs
+        from spinbench.backends.jax import find_device, keep_programs
 
         keep_programs(jax)
         self._jax, self._wide = jax, backend.precision == "float64"
+        self._device = find_device(jax, backend.name, backend.device)
         return jax
 
-    def _scope(self) -> Any:
-        return self._jax.enable_x64(self._wide)
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        with self._jax.enable_x64(self._wide), self._jax.default_device(self._device):
+            yield

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from numpyro.infer.hmc import HMCState
 
 
-class NumPyroBackend(library.LibraryBackend):
+class NumPyroBackend(library.JaxLibraryBackend):
     """NumPyro."""
 
     name = "numpyro"
     requires: ClassVar[tuple[str, ...]] = ("numpyro", "jax")
-    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
 class NumPyroDHMC(trajectories.LibraryTrajectories["HMCState", "tuple[jax.Array, ...]"]):

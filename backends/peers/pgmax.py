@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 ALLOWED = {"schedule": ("auto", "parallel"), "restarts": (1,)}
 
 
-class PGMaxBackend(library.LibraryBackend):
+class PGMaxBackend(library.JaxLibraryBackend):
     """PGMax, in the precision that is asked for."""
 
     name = "pgmax"
     requires: ClassVar[tuple[str, ...]] = ("pgmax", "jax")
-    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
     install = "pip install --no-deps pgmax"
 
 

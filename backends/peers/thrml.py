@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     Blocks = list[JaxArray]
 
 
-class ThrmlBackend(library.LibraryBackend):
+class ThrmlBackend(library.JaxLibraryBackend):
     """thrml, with weights in the precision that is asked for."""
 
     name = "thrml"
     requires: ClassVar[tuple[str, ...]] = ("thrml", "jax")
-    provides: ClassVar[frozenset[str]] = frozenset({"f32", "f64"})
 
 
 class ThrmlGibbs(library.OnJax, chains.LibraryChains[Any]):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.backends.jax import JaxBackend
 from spinbench.errors import InvalidResultError, SpinbenchError, UnavailableError, UnsupportedError
-from spinbench.inference import kernels, runner
+from spinbench.inference import kernels, registry, runner
 from spinbench.models import FactorGraph, generators
 from spinbench.reporting import listing
 
@@ -170,6 +171,19 @@ def test_what_it_cannot_do_is_refused_in_one_sentence() -> None:
     three = FactorGraph.from_log_tables([3] * 4, ring, name="potts")
     with pytest.raises(UnsupportedError, match="fake takes binary variables in pairs without hard zeros, which potts"):
         spinbench.run(three, "gibbs", "fake", 10)
+
+
+@pytest.mark.parametrize("name", ["thrml", "blackjax", "numpyro", "pgmax"])
+def test_libraries_on_jax_look_for_a_gpu(name: str) -> None:
+    kind = registry.backend_class(name)
+    assert "gpu" in kind.provides
+    try:
+        JaxBackend(device="gpu")
+    except UnsupportedError:
+        with pytest.raises(UnsupportedError, match=f"backend {name} finds no device=gpu here"):
+            kind(device="gpu")
+    else:
+        kind(device="gpu")
 
 
 PROGRAM = """
