@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
@@ -66,8 +66,22 @@ class JaxBackend(Backend):
         with self.scope():
             return self._jax.device_put(array, self._device)
 
+    def to_host(self, array: Array) -> np.ndarray:
+        # Programs run while Python goes on, so that their errors come out here.
+        with self._exhaustion_in_words():
+            return np.asarray(array)
+
     def block_until_ready(self, array: Array) -> None:
-        array.block_until_ready()
+        with self._exhaustion_in_words():
+            array.block_until_ready()
+
+    @contextlib.contextmanager
+    def _exhaustion_in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except self._jax.errors.JaxRuntimeError as error:
+            memory.raise_if_exhausted(error, self._device)
+            raise
 
     def require_memory(self, need: int, purpose: str) -> None:
         """Raises UnsupportedError if `need` bytes for `purpose` are more than the device has free."""
@@ -80,7 +94,7 @@ class JaxBackend(Backend):
             compiled = self._check_memory_first(jitted)
 
         def call(*args: P.args, **keywords: P.kwargs) -> R:
-            with self.scope():
+            with self.scope(), self._exhaustion_in_words():
                 return compiled(*args, **keywords)
 
         return call

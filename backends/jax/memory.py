@@ -41,6 +41,15 @@ def require(need: int, device: jax.Device, purpose: str) -> None:
         )
 
 
+def raise_if_exhausted(error: Exception, device: jax.Device) -> None:
+    """Raises UnsupportedError if an error of JAX says that the device has no memory left, which no prediction saw."""
+    if "RESOURCE_EXHAUSTED" in str(error):
+        raise UnsupportedError(
+            f"backend jax: {device.device_kind} is out of memory ({str(error).splitlines()[0]}); fewer chains, a "
+            "smaller model or precision=float32 take less"
+        ) from error
+
+
 def _size(count: int) -> str:
     if count >= 2**27:
         return f"{count / 2**30:.2f} GiB"

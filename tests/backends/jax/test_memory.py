@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -69,6 +70,19 @@ def test_a_batch_that_does_not_fit_is_refused_before_it_runs(limit):
     halve = backend.compile(lambda x: x[:128] + x[128:])
     assert float(halve(x).sum()) == 2 * 128 * 512
     assert halve(x).shape == (128, 512)
+
+
+def test_memory_that_runs_out_on_the_way_is_told_in_a_sentence():
+    def raise_error(message):
+        raise jax.errors.JaxRuntimeError(message)
+
+    backend = JaxBackend()
+    full = backend.compile(lambda x: raise_error("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 byte."))
+    with pytest.raises(UnsupportedError, match=r"cpu is out of memory \(RESOURCE_EXHAUSTED.*\); fewer chains"):
+        full(1.0)
+    broken = backend.compile(lambda x: raise_error("INTERNAL: something else"))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="something else"):
+        broken(1.0)
 
 
 def test_transfers_are_timed_apart():
