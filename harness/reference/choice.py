@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnknownNameError, UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.foundation.remarks import left_out
 from spinbench.models import Model
 from spinbench.reference.orders import goatd
@@ -23,6 +24,8 @@ DEFAULT_SECONDS = 600.0
 # Share of a budget for a solver that cannot predict its time: reading and planning take a part of it, and a solver that
 # gives up has to report alternatives before the budget ends the process.
 UNPREDICTED_SHARE = 0.9
+# Shortest limit in seconds for them: commands may end so much later than their budget.
+SHORTEST = 0.5
 # A solver predicted to take less (seconds) is used without searching for a cheaper one.
 _CHEAP = 5e-4
 
@@ -154,8 +157,13 @@ def first_answer(
         IntractableError: none does within these limits.
     """
     refusals: list[tuple[float, str]] = []
+    end = deadline.now() + max(UNPREDICTED_SHARE * limits.seconds, SHORTEST)
     for whole in solvers:
         for solver in _solver_and_fallbacks(whole, limits, marginals=marginals):
+            if deadline.now() >= end:
+                problem.remarks.append(f"no time was left for {solver.name}")
+                continue
+            solver.most_seconds = min(solver.most_seconds, end - deadline.now())
             seconds = solver.predict_seconds(marginals=marginals)
             if solver.memory(marginals=marginals) > limits.max_bytes or seconds > limits.seconds:
                 refusals.append(_refusal(solver, limits, marginals=marginals))
@@ -183,7 +191,6 @@ def first_answer(
 def _solver_and_fallbacks(whole: Solver, limits: Limits, *, marginals: bool) -> Iterator[Solver]:
     """The solver, and where it does not answer its fallbacks and slices, by their time."""
     whole.most_bytes = limits.max_bytes
-    whole.most_seconds = min(whole.most_seconds, UNPREDICTED_SHARE * limits.seconds)
     yield whole
     rest = [*whole.fallbacks()]
     if limits.slicing and whole.memory(marginals=marginals) > limits.max_bytes:

@@ -18,8 +18,7 @@ import numpy as np
 from spinbench.reference.counting.encoding import Formula, encode
 from spinbench.reference.network import Network
 
-# Number of random assignments: of 60 formulas that Ganak counts within a minute, one of two allows 16 bits less in the
-# best of them than in the median one.
+# Number of random assignments: chance chooses some 16 bits less in the best of them than in the median one.
 N_TRIALS = 8
 
 

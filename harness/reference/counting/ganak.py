@@ -44,8 +44,7 @@ MIN_SECONDS = 10.0
 # Limit in seconds for log Z if no deadline is earlier.
 MAX_SECONDS = 60.0
 # log2 of the states of the widest part, after its zeros, above which counting is hopeless: Ganak counts some 2^20 a
-# second. Formulas that it answers leave 2^24 or fewer, but for some whose variables follow from others, which its own
-# simplification sees at once.
+# second. Of 40 formulas of UAI 2014 and the model counting competition of 2022, 39 leave 2^37 or fewer.
 HOPELESS_CHOICES = 40
 # Limit in seconds for log Z where counting is hopeless.
 HOPELESS_SECONDS = 1.0

@@ -236,11 +236,11 @@ class SparseTree(Solver):
     @cached_property
     def _elimination(self) -> Eliminated:
         network, order = self.problem.network, self.order.order.tolist()
-        limits = Limits(self._most_rows)
+        limits = Limits(self._most_rows, deadline.now() + self.most_seconds)
         try:
             return eliminate(network.tables, network.constant, network.cardinalities, order, limits)
         except TooManyError:
-            raise PrecisionError("even what its zeros leave possible takes more memory than is allowed") from None
+            raise PrecisionError("what its zeros leave possible takes more memory or time than is allowed") from None
 
     def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
         """Forward over all buckets, and back for marginals."""
