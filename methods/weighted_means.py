@@ -44,7 +44,7 @@ def group_sums(trace: Trace, weight: str, part: str) -> tuple[FloatArray, FloatA
     return np.exp(logs - top), np.exp(trace.series(part) + counts[:, None] - top), top
 
 
-def group_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
+def ratio_means(weights: FloatArray, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(R,) ratios of the sums over groups (B, C) and (B, R, C), and their standard errors, which one group does not
     show: there the farthest that a mean may be off."""
     groups, total = weights.size, weights.sum()

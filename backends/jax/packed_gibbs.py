@@ -117,10 +117,10 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
         self._device_tables = map_arrays(lambda leaf: backend.to_device(np.asarray(leaf)), tables)
         self._look = backend.compile(
             lambda key, step, t, *chains: program.look(
-                backend.fold_in(backend.fold_in(key, step), LOOK_STREAM), t, _program_state(*chains)
+                backend.fold_in(backend.fold_in(key, step), LOOK_STREAM), t, _unpack_program_state(*chains)
             )
         )
-        self._slope = backend.compile(lambda t, *chains: program.slope(t, _program_state(*chains))["slope"])
+        self._slope = backend.compile(lambda t, *chains: program.slope(t, _unpack_program_state(*chains))["slope"])
 
     def init(self, seed: int, start: np.ndarray) -> PackedState:
         packing = choose_packing(*start.shape)
@@ -226,7 +226,7 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
         return packed_states, packed.fold_columns(sums, len(sizes))
 
 
-def _program_state(packed_states: jax.Array, bits: jax.Array, mode: jax.Array) -> ProgramState:
+def _unpack_program_state(packed_states: jax.Array, bits: jax.Array, mode: jax.Array) -> ProgramState:
     """Of as many of the first chains as `mode` (N, L) is of."""
     states = packed.unpack(packed_states[:-1], bits)[:, : mode.shape[1]]
     return ProgramState(states.astype(mode.dtype), (), (), (), mode)

@@ -122,7 +122,7 @@ def family_names() -> list[str]:
 def families() -> Mapping[str, Family]:
     """All families by name, from the installed conf/axes."""
     with composer() as compose:
-        return {name: _parse_family(compose([], f"axes/{name}")) for name in family_names()}
+        return {name: _parse_benchmark_family(compose([], f"axes/{name}")) for name in family_names()}
 
 
 def families_in(suite: Path) -> dict[str, Family]:
@@ -226,7 +226,7 @@ def _resolve(config: DictConfig) -> dict[str, Any]:
     return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
 
 
-def _parse_family(config: DictConfig) -> Family:
+def _parse_benchmark_family(config: DictConfig) -> Family:
     raw = _resolve(config)
     return Family(
         name=raw["family"],

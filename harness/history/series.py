@@ -133,7 +133,7 @@ def identify(record: Record) -> Identity:
         HistoryError: it does not say what its own files held, or its method is not installed here.
     """
     config = config_with_hashes(record)
-    return Identity(_model_label(config["model"], record), _label_parts(config), config)
+    return Identity(_model_label(config["model"], record), _label_method_backend_run(config), config)
 
 
 def config_with_hashes(record: Record) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def _model_label(model: Mapping[str, Any], record: Record) -> str:
     return record.axes.model
 
 
-def _label_parts(config: Mapping[str, Any]) -> tuple[str, str, str]:
+def _label_method_backend_run(config: Mapping[str, Any]) -> tuple[str, str, str]:
     method, backend = config["method"], config["backend"]
     try:
         defaults = plain(searchpath.method_defaults(method["name"]))

@@ -264,7 +264,7 @@ def _render_report(records: Sequence[Record], board: Sequence[Row], styles: Plot
             lines={backend: (_svg_dash_array(line), marker) for backend, (line, marker) in styles.lines.items()},
             panels=panels,
             further=model_plots.count_undrawn_models(board, panels),
-            problems=page_content.group_problems(records),
+            problems=page_content.group_failures(records),
             notes=leaderboard.collect_remarks(records),
             places=page_content.group_environments(records),
             target=TARGET_RMSE,

@@ -100,7 +100,7 @@ def _contradictions(row: Row, bracket: brackets.LogZBracket) -> Iterable[str]:
             yield f"{row.title}: {span} {flag}{seeds}"
 
 
-def group_problems(records: Iterable[Record]) -> list[dict[str, Any]]:
+def group_failures(records: Iterable[Record]) -> list[dict[str, Any]]:
     """Reasons for which cells failed, were skipped or have no exact answer, each with its models and cells."""
     cells_by_problem: dict[tuple[str, str, str, str], tuple[dict[str, None], list[int]]] = {}
     for i, record in enumerate(records):

@@ -145,7 +145,7 @@ def _print_problems(records: Sequence[Record]) -> None:
 def problem_lines(records: Sequence[Record]) -> list[str]:
     """One line for each reason for which cells failed or were skipped."""
     lines = []
-    for problem in page_content.group_problems(records):
+    for problem in page_content.group_failures(records):
         if problem["method"]:
             cells = f"{problem['method']} on {problem['backend']}, {', '.join(problem['models'])}"
             lines.append(f"{problem['status']}: {cells}: {problem['reason']}")

@@ -89,13 +89,13 @@ def check_other_process(pair: Pair) -> None:
         sys.executable,
         "-P",
         "-c",
-        f"from spinbench.testing.state_leaks import format_short_run; print(format_short_run({run_description!r}))",
+        f"from spinbench.testing.state_leaks import repr_of_short_run; print(repr_of_short_run({run_description!r}))",
     ]
     completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     require(completed.returncode == 0, f"a run in a fresh process fails: {completed.stderr[-300:]}")
     here_numbers, there_numbers = (
         np.array(ast.literal_eval(text))
-        for text in (format_short_run(run_description), completed.stdout.splitlines()[-1])
+        for text in (repr_of_short_run(run_description), completed.stdout.splitlines()[-1])
     )
     close = here_numbers.shape == there_numbers.shape and np.allclose(
         here_numbers, there_numbers, rtol=1e-9, atol=1e-12
@@ -103,7 +103,7 @@ def check_other_process(pair: Pair) -> None:
     require(close, "a run with the same seed gives other numbers in another process")
 
 
-def format_short_run(run_description: dict[str, Any]) -> str:
+def repr_of_short_run(run_description: dict[str, Any]) -> str:
     """Text of the answer of a short run on a small model."""
     method = registry.make_method(run_description["method"], run_description["settings"])
     result = runner.run(
@@ -207,7 +207,7 @@ def check_seeds_differ(pair: Pair) -> None:
 
 
 @PAIR_CHECKS.add("frozen settings", "sampler")
-def check_frozen_settings(pair: Pair) -> None:
+def check_adaptation_is_frozen(pair: Pair) -> None:
     """After adapt(last=True), numbers of the state that all chains share do not change: settings are frozen.
 
     Of a program's state these are the arrays without an axis of chains; of a kernel's, arrays of a few numbers.

@@ -15,7 +15,7 @@ from spinbench.methods.buckets.layout import Array
 from spinbench.methods.buckets.passes import FloatArray
 from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
 from spinbench.methods.exact import split_marginals
-from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
+from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
 
 # Effective number of draws below which estimates get a warning: on DBN_11 an effective number of 10 left marginals off
 # by 0.055 (root mean square); from 100 on they are right.
@@ -107,7 +107,7 @@ def bracket(value: float, slack: float, weights: betting.Weights, delta: float, 
 def _marginals_of_rows(trace: Trace, cards: Array, weights: betting.Weights) -> dict[str, Any]:
     """(Σ K_v,) means, errors and effective sample sizes, from sums over chains and batches, which are independent."""
     sums, parts, _ = group_sums(trace, "log_weight", "rows")
-    means, errors = group_means(sums, all_states(cards, parts, sums))
+    means, errors = ratio_means(sums, all_states(cards, parts, sums))
     variance = means * (1 - means)
     ess = np.where(errors > 0, variance / np.maximum(errors, 1e-150) ** 2, weights.effective)
     return {**with_bounds(means, t_factor(sums.size - 1) * errors, unseen(weights)), "ess": ess}

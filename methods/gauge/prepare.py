@@ -39,7 +39,7 @@ def forney_form(model: Model | ForneyModel, merge: int, seed: int) -> ForneyMode
     """The contracted Forney model of `model`; errors as in `prepare`."""
     original = model if isinstance(model, ForneyModel) else convert.to_forney(model, seed)
     small = contract(original, merge, seed) if merge else original
-    if small.has_zeros and small.num_edges <= FEW_EDGES and _log_weights(small).max() == -np.inf:
+    if small.has_zeros and small.num_edges <= FEW_EDGES and _log_weight_of_every_state(small).max() == -np.inf:
         raise ModelError(f"{small.name}: no state has positive weight, so Z = 0; check its zeros and its evidence")
     return small
 
@@ -74,11 +74,11 @@ def prepare(model: Model | ForneyModel, labels: Labels, merge: int, seed: int) -
 def _mode(model: ForneyModel, seed: int) -> npt.NDArray[np.int64]:
     """(E,) 0/1 of a state of high probability, of the highest where all can be looked at."""
     if model.num_edges <= FEW_EDGES:
-        return np.asarray(int(_log_weights(model).argmax()) >> np.arange(model.num_edges) & 1)
+        return np.asarray(int(_log_weight_of_every_state(model).argmax()) >> np.arange(model.num_edges) & 1)
     return find_mode(model, seed)
 
 
-def _log_weights(model: ForneyModel) -> npt.NDArray[np.float64]:
+def _log_weight_of_every_state(model: ForneyModel) -> npt.NDArray[np.float64]:
     """(2**E,) of all states, the first edge in the last bit."""
     states = np.arange(2**model.num_edges)[:, None] >> np.arange(model.num_edges) & 1
     return np.asarray(model.log_weight(states))

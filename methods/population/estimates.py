@@ -11,7 +11,7 @@ from spinbench.api import Estimate, Model, Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, LogZParts, error_bound, log_z_parts, t_factor
-from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
+from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
 from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
@@ -61,7 +61,7 @@ def summarise_runs(cardinalities: tuple[int, ...], trace: Trace) -> WeightedRuns
     total = float(sums.sum())
     squares = float(np.exp(trace.total("square") - 2 * top).sum())
     effective_runs = min(total**2 / squares, effective_runs_limit(trace.series("z").ravel(), num_runs))
-    means, mcse = group_means(sums, parts)
+    means, mcse = ratio_means(sums, parts)
     factor = float(t_factor(min(effective_runs, sums.size) - 1))
     unseen = UNSEEN / effective_runs
     se = factor * float(np.sqrt(max(1 / effective_runs - 1 / num_runs, 0.0)))

@@ -18,7 +18,7 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    noise_rows,
+    normals_per_draw,
     record_alpha,
     unit_log_odds,
 )
@@ -74,7 +74,7 @@ class BlackJAXProgram(ChainProgram):
 
     def draw_positions(self, key: Key, t: RelaxedTables, s: Array) -> Array:
         """x ~ p(x|s) for s (N, C)."""
-        return draw_position(self._xp, t, s, self._backend.normal(key, (noise_rows(t), s.shape[1])))
+        return draw_position(self._xp, t, s, self._backend.normal(key, (normals_per_draw(t), s.shape[1])))
 
     def log_density(self, t: RelaxedTables, x: Array) -> Array:
         """(C,): log p(x) up to a constant."""

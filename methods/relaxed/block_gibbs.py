@@ -15,7 +15,7 @@ from spinbench.methods.relaxed.tables import (
     Factor,
     RelaxedTables,
     draw_position,
-    noise_rows,
+    normals_per_draw,
     record_alpha,
     unit_log_odds,
 )
@@ -82,7 +82,7 @@ class BlockGibbs(RelaxedMethod):
         xp = backend.xp
 
         def draw_given_states(key: Key, t: RelaxedTables, s: Array) -> BlockGibbsState:
-            noise = backend.normal(key, (noise_rows(t), s.shape[1]))
+            noise = backend.normal(key, (normals_per_draw(t), s.shape[1]))
             u = unit_log_odds(xp, t, draw_position(xp, t, s, noise))
             return BlockGibbsState(s, u, family.unit_means(xp, t.sites, u))
 

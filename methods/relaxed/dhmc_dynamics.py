@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spinbench.api import Array, Backend, Index, Key
 from spinbench.methods.relaxed import family
-from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, gram_product, noise_rows, unit_log_odds
+from spinbench.methods.relaxed.tables import RelaxedTables, draw_velocity, gram_product, normals_per_draw, unit_log_odds
 
 if TYPE_CHECKING:
     from spinbench.methods.relaxed.dhmc import DHMC
@@ -116,7 +116,7 @@ class Rotation:
             w, gained = kick(step, w, f, push)
             return y, w, carry[2] + gained
 
-        w = draw_velocity(xp, tables, self.backend.normal(key, (noise_rows(tables), start.position.shape[1])))
+        w = draw_velocity(xp, tables, self.backend.normal(key, (normals_per_draw(tables), start.position.shape[1])))
         w, gained = kick(0.5 * step, w, start.p - tilt.m, start.push)
         y, w, gained = self.backend.fori_loop(0, self.steps - 1, advance, (start.position - tilt.shift, w, gained))
         y, w = turn(y, w)

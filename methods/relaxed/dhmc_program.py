@@ -12,7 +12,7 @@ from spinbench.methods.relaxed.tables import (
     RelaxedTables,
     draw_position,
     gram_product,
-    noise_rows,
+    normals_per_draw,
     record_alpha,
 )
 
@@ -40,7 +40,7 @@ class DHMCProgram(ChainProgram):
 
     def init(self, key: Key, tables: RelaxedTables, start: Array) -> DHMCState:
         """x ~ p(x|s)."""
-        xp, noise = self._xp, self._backend.normal(key, (noise_rows(tables), start.shape[1]))
+        xp, noise = self._xp, self._backend.normal(key, (normals_per_draw(tables), start.shape[1]))
         field = draw_position(xp, tables, start, noise)
         tilt = None
         if self.method.rotates:

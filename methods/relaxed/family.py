@@ -95,7 +95,7 @@ def draw_units(backend: Backend, key: Key, sites: Sites | None, p: Array) -> Arr
     return xp.astype(xp.take(choices, sites.site, axis=0) == sites.slot[:, None], backend.real)
 
 
-def edge_product(xp: Namespace, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
+def edge_gram_product(xp: Namespace, edges: EdgeFactor, v: Array, noise: Array | None = None) -> Array:
     """(N, C): Qv, plus a draw of N(0, Q) where `noise`, (E + N, C) standard normal, is given."""
     first, second = edges.ends[:, 0], edges.ends[:, 1]
     edge_terms = edges.weights[:, None] * (

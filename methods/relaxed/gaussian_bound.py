@@ -21,7 +21,7 @@ from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.weighing import bracket, doubts, log_z_errors, unseen
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_seconds, fit_upper_bound
-from spinbench.methods.weighted_means import group_means, group_sums, with_bounds
+from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
 
 # Largest number of variables: each step of the fit inverts matrices with this many rows, of 72 MB each.
 MAX_VARIABLES = 3000
@@ -87,7 +87,7 @@ class GaussianBound(Method[GaussianFit]):
         weights = _collect_weights(trace)
         bounds = bracket(float(tables.value), float(tables.slack), weights, self.delta, self.name)
         sums, parts, _ = group_sums(trace, "log_weight", "rows")
-        means, standard = group_means(sums, parts)
+        means, standard = ratio_means(sums, parts)
         return Estimate(
             **with_bounds(means, t_factor(sums.size - 1) * standard, unseen(weights)),
             ess=np.full(len(means), weights.effective),

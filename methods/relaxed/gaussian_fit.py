@@ -100,7 +100,7 @@ def fit_upper_bound(model: PairwiseModel) -> GaussianFit:
         gain, best, slopes, gradient, step = best - value, value, trial_slopes, trial_gradient, step * 1.5
         if gain < MIN_GAIN:
             break
-    return _final_fit(model, spins, slopes)
+    return _evaluate_bound_with_slack(model, spins, slopes)
 
 
 def _bound_and_gradient(spins: Spins, slopes: FloatArray) -> tuple[float, FloatArray]:
@@ -135,7 +135,7 @@ def _xi_from_slopes(slopes: FloatArray) -> FloatArray:
     return np.asarray(xi)
 
 
-def _final_fit(model: PairwiseModel, spins: Spins, slopes: FloatArray) -> GaussianFit:
+def _evaluate_bound_with_slack(model: PairwiseModel, spins: Spins, slopes: FloatArray) -> GaussianFit:
     """The bound by eigenvalues, at the λ that belong to ξ to the last place."""
     xi = _xi_from_slopes(slopes)
     # The bound needs consistent pairs of ξ and λ: λ is computed from ξ, so that an error of ξ does not invalidate the

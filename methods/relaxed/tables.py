@@ -66,7 +66,7 @@ def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> R
     )
 
 
-def noise_rows(tables: RelaxedTables) -> int:
+def normals_per_draw(tables: RelaxedTables) -> int:
     """Standard normal numbers that a draw of x takes: one a variable and, of edges, one an edge."""
     n = tables.bias.shape[0]
     if tables.edges is None:
@@ -75,9 +75,9 @@ def noise_rows(tables: RelaxedTables) -> int:
 
 
 def draw_position(xp: Namespace, tables: RelaxedTables, s: Array, noise: Array) -> Array:
-    """(N, C): x ~ p(x|s) for s (N, C), from standard normal numbers (`noise_rows`, C)."""
+    """(N, C): x ~ p(x|s) for s (N, C), from standard normal numbers (`normals_per_draw`, C)."""
     if tables.edges is not None:
-        return family.edge_product(xp, tables.edges, s, noise)
+        return family.edge_gram_product(xp, tables.edges, s, noise)
     if tables.gram is not None:
         return xp.matmul(tables.gram, s) + xp.matmul(tables.root, noise)
     root: Array = tables.root
@@ -88,7 +88,7 @@ def draw_position(xp: Namespace, tables: RelaxedTables, s: Array, noise: Array) 
 
 
 def draw_velocity(xp: Namespace, tables: RelaxedTables, noise: Array) -> Array:
-    """(N, C): a draw of N(0, Q) from standard normal numbers (`noise_rows`, C)."""
+    """(N, C): a draw of N(0, Q) from standard normal numbers (`normals_per_draw`, C)."""
     if tables.edges is None:
         return xp.matmul(tables.root, noise)
     return family.edge_noise(xp, tables.edges, noise)
@@ -98,7 +98,7 @@ def gram_product(xp: Namespace, tables: RelaxedTables, v: Array) -> Array:
     """(N, C): Qv, of the factors that have it."""
     if tables.edges is None:
         return xp.matmul(tables.gram, v)
-    return family.edge_product(xp, tables.edges, v)
+    return family.edge_gram_product(xp, tables.edges, v)
 
 
 def unit_log_odds(xp: Namespace, tables: RelaxedTables, x: Array) -> Array:

@@ -219,7 +219,7 @@ def _lose(parent, K, place, least, scale, lost):
 
 
 @njit(**OPTIONS)
-def _entry(m, b, x, lane):
+def _row_start(m, b, x, lane):
     """The first entry of the bucket's variable, given the separator's states."""
     s = 0
     for e in range(m.scope_starts[b], m.scope_starts[b + 1]):
@@ -234,7 +234,7 @@ def draw(m, block, x, room):
     for b in range(m.starts[block + 1] - 1, low - 1, -1):
         v, K = m.variable[b], m.cards[b]
         for lane in range(x.shape[1]):
-            q = _entry(m, b, x, lane)
+            q = _row_start(m, b, x, lane)
             left, state = u[b - low, lane], 0
             for k in range(K):
                 p = T[q + k, lane]
@@ -252,7 +252,7 @@ def add_log_probability(m, block, target, x, room, logs):
     for b in range(m.starts[block], m.starts[block + 1]):
         v = m.variable[b]
         for lane in range(x.shape[1]):
-            p = room.T[_entry(m, b, target, lane) + target[v, lane], lane]
+            p = room.T[_row_start(m, b, target, lane) + target[v, lane], lane]
             logs[lane] += math.log(p) if p > 0 else -np.inf
     for b in range(m.starts[block], m.starts[block + 1]):
         copy_into(x[m.variable[b]], target[m.variable[b]])

@@ -160,7 +160,7 @@ def make_base(p, axes, pieces, plan, numbers, work):
                 # Only the product of all pieces has to stay in range: it is scaled back to around 1 before its bound
                 # exceeds the range.
                 if REACH / 2 - reach < bound <= REACH:
-                    shift, bound = _centre_base(size, block, work)
+                    shift, bound = _scale_base_around_one(size, block, work)
                     shift_sum += shift
                 bound += reach
                 kind = _pattern(q, a, axes, work, work.offsets)
@@ -171,7 +171,7 @@ def make_base(p, axes, pieces, plan, numbers, work):
         if piece[q, LEAD] < low:
             bound += numbers.reach[plan.piece[plan.bucket[p] + q]]
             piece[q, KIND] = _pattern(q, low, axes, work, work.pattern[piece[q, PATTERN]])
-    start_blocks(low, pieces, work)
+    rewind_blocks(low, pieces, work)
     return low, block, shift_sum, bound
 
 
@@ -187,7 +187,7 @@ def _repeat(a, size, block, work):
 
 
 @njit(**SHARED)
-def _centre_base(size, block, work):
+def _scale_base_around_one(size, block, work):
     """As `centre`, of what is built so far."""
     largest, smallest, shift, reach = 0.0, math.inf, 0.0, 0.0
     for x in range(work.card[0]):
@@ -198,7 +198,7 @@ def _centre_base(size, block, work):
 
 
 @njit(**SHARED)
-def start_blocks(low, rows, work):
+def rewind_blocks(low, rows, work):
     """To the first block."""
     for a in range(1, low):
         work.digit[a] = 0

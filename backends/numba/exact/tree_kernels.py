@@ -31,7 +31,7 @@ from spinbench.backends.numba.exact.bucket_kernels import (
     make_block,
     next_block,
     prepare,
-    start_blocks,
+    rewind_blocks,
 )
 from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, widen
 from spinbench.backends.numba.kernel_cache import njit
@@ -223,7 +223,7 @@ def _enter_children(p, low, axes, pieces, plan, work, beliefs):
         if work.piece[rows, LEAD] < low:
             work.piece[rows, TARGETS] = _targets(rows, low, axes, work, work.pattern[work.piece[rows, PATTERN]])
         rows += 1
-    start_blocks(low, rows, work)
+    rewind_blocks(low, rows, work)
     return rows
 
 

@@ -26,9 +26,9 @@ from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
     Rungs,
     climb_rungs,
+    compile_climb,
     lane_slopes,
     load_looks,
-    load_rungs,
     looks,
 )
 from spinbench.backends.numba.simd import Array, chain_keys
@@ -206,7 +206,7 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
             return super().climb(state, betas, sweeps)
         # Here and not in `prepare`: only some runs use stepping stones.
         with deadline.compiling():
-            load_rungs(self._source)
+            compile_climb(self._source)
         self._source.drop_rows()
         chains = len(state.sweep_log_t)
         form = self._form_for(chains)

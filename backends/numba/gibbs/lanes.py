@@ -114,7 +114,7 @@ def lane_field(bias, f, begin, end, b, chain):
 
 
 @njit(**INLINE)
-def add_levels(b):
+def flush_log_levels(b):
     """log_levels += the levels, which become 0."""
     for c in range(0, b.chains, vector_width(b.s)):
         product = load_vector(b.levels, b.chains + c)
@@ -137,8 +137,8 @@ def log_forced_rows(f, tail, b):
             product = load_vector(b.levels, b.chains + c)
             store(b.levels, b.chains + c, product + (product + ONE(x)) * exp(-magnitude(x)))
         if i % TERMS == TERMS - 1:
-            add_levels(b)
-    add_levels(b)
+            flush_log_levels(b)
+    flush_log_levels(b)
 
 
 @njit(**WRITTEN_OUT)
@@ -163,7 +163,7 @@ def update_row(f, i, averaged, b, heat):
 
 
 @njit(**INLINE)
-def fill_lanes(f, i, b):
+def draw_row_uniforms(f, i, b):
     """totals[i] = the uniform numbers of row i; rows go in their order."""
     bias = load(f.biases, i)
     for c in range(0, b.chains, vector_width(b.s)):

@@ -14,7 +14,7 @@ from spinbench.backends.numba.gibbs.form import WORD, Chains, Flat, Request, Sou
 from spinbench.backends.numba.gibbs.lanes import (
     Block,
     Lanes,
-    fill_lanes,
+    draw_row_uniforms,
     log_forced_rows,
     run_lanes,
     update_lanes,
@@ -87,7 +87,7 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
                         store(states, i * count + c, spread(mode[i]))
                     # All random numbers are drawn before the sweep: streams run forward in rows and this sweep runs
                     # backward.
-                    fill_lanes(g, i, b)
+                    draw_row_uniforms(g, i, b)
                 for i in range(n - 1, -1, -1):
                     update_lanes(g, i, b)
             logs[side, k] = request.fixed
@@ -136,7 +136,7 @@ def _climb_lanes(f, rungs, keys, s, slopes):
             t += 1
 
 
-def load_rungs(source: Source) -> None:
+def compile_climb(source: Source) -> None:
     """Compile what chains call that climb."""
     keys, s, _ = Lanes(source).begin(0, np.empty((0, 1), dtype=source.real))
     _climb_lanes(source.flat, Rungs(np.empty(0), 1, 0), keys, s, np.empty((0, 1, *s.shape[::2])))

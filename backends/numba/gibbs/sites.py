@@ -122,7 +122,7 @@ def _update_rows(b, chain, block, counter):
 
 
 @njit(**WRITTEN_OUT)
-def _force_rows(b, block, low, high, s):
+def _log_forced_rows(b, block, low, high, s):
     """Rows low … high - 1 of a block become s*; returns Σ log p(s*_i | rest) before they do."""
     base, width = load(b.bounds, block), vector_width(b.biases)
     base -= base % 2
@@ -144,7 +144,7 @@ def _log_forced(b, request, s):
     while load(b.bounds, block) < request.tail:
         high = load(b.bounds, block + 1)
         for low in range(load(b.bounds, block), high, CHUNK):
-            level += _force_rows(b, block, low, min(low + CHUNK, high), s)
+            level += _log_forced_rows(b, block, low, min(low + CHUNK, high), s)
         block += 1
     return level
 

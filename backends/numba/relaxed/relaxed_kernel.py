@@ -14,7 +14,7 @@ from spinbench.backends.numba.relaxed import factors, tiles
 from spinbench.backends.numba.simd import Array, zeros_aligned
 from spinbench.mathematics.relaxation import density, estimators
 from spinbench.methods.relaxed import block_gibbs, dhmc
-from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, noise_rows
+from spinbench.methods.relaxed.tables import RelaxedTables, draw_position, normals_per_draw
 
 
 @dataclass
@@ -81,7 +81,7 @@ class RelaxedKernel(Kernel[RelaxedTables, StateT]):
 
     def _first_position(self, seed: int, start: States) -> Array:
         """(N, C): x ~ p(x|s), in float64. That of a chain does not depend on C."""
-        rows, chains = noise_rows(self._tables), start.shape[1]
+        rows, chains = normals_per_draw(self._tables), start.shape[1]
         noise = np.random.default_rng([seed, rows]).standard_normal((chains, rows)).T
         # contiguous operands make the rounding of products independent of C
         return np.asarray(draw_position(np, self._tables, start.astype(np.float64), np.ascontiguousarray(noise)))

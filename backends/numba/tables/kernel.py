@@ -104,7 +104,7 @@ class GraphKernel(Kernel[graph_plan.GraphTables, GraphState]):
         sums, log_t = self._run(state, steps, chib=chib)
         statistics = {"p" if self._averaged else "s": merge_lane_blocks(sums, state.chains)}
         if chib:
-            statistics["log_t"] = _logs(log_t, state.chains)
+            statistics["log_t"] = _log_levels_by_chain(log_t, state.chains)
         return state, statistics
 
     def look(self, state: GraphState) -> dict[str, Array]:
@@ -141,7 +141,7 @@ class GraphKernel(Kernel[graph_plan.GraphTables, GraphState]):
         for name, states in (("log_t", copies.reshape(x.shape)), ("log_r", x)):
             levels = np.zeros(betas.shape)
             force_sweep(self._t, self._order, self._mode, states, levels)
-            logs[name] = _logs(levels, levels.size).reshape(count, -1)[:, : state.chains]
+            logs[name] = _log_levels_by_chain(levels, levels.size).reshape(count, -1)[:, : state.chains]
         return logs
 
     def climb(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
@@ -218,7 +218,7 @@ class MetropolisKernel(GraphKernel):
         return False
 
 
-def _logs(levels: Array, chains: int) -> Array:
+def _log_levels_by_chain(levels: Array, chains: int) -> Array:
     """(C,) of (K, B); of 0 they are -inf."""
     values = merge_lane_blocks(levels, chains)
     return np.where(values < NOWHERE, -np.inf, values)

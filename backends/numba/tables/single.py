@@ -81,7 +81,7 @@ def _keep_p(t, v, weights, total, p):
 
 
 @njit(**SCALAR)
-def _up_odds(t, v, x):
+def _odds_of_zero(t, v, x):
     """p(x_v = 0 | rest) / p(x_v = 1 | rest) of a binary variable."""
     down, up = 0.0, 0.0
     for e in range(t.starts[v], t.starts[v + 1]):
@@ -95,7 +95,7 @@ def _up_odds(t, v, x):
 def _update(t, v, x, u, weights, p):
     """A draw of v given the rest; no state of weight 0, whatever is rounded."""
     if t.sizes[v] == 2:
-        away = _up_odds(t, v, x)
+        away = _odds_of_zero(t, v, x)
         x[v] = u * (1.0 + away) < 1.0 and away < MOST
         p[t.rows[v]] = 1.0 / (1.0 + away)
         return

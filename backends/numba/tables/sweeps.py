@@ -215,7 +215,7 @@ def run_and_copy(t, order, request, copies, chains, sums):
 
 
 @njit(**INLINE)
-def _force(t, v, k, b, c):
+def _assign_and_add_log_p(t, v, k, b, c):
     total = fill_weights(t, v, b, c)
     chosen = load_lanes(b.weights, 16 * k, WORDS)
     none = load_vector(b.x, v * b.count + c) & 0
@@ -240,7 +240,7 @@ def force_sweep(t, order, mode, x, levels):
         b = Lane(count, at, totals, address(ones, 0), address(shifts, 0), address(ones, 0), line_address(weights))
         for q in range(order.size):
             for c in range(0, count, 16):
-                _force(g, order[q], mode[order[q]], b, c)
+                _assign_and_add_log_p(g, order[q], mode[order[q]], b, c)
             add_recent(totals, address(levels, k * count), 1.0, count)
     keep(shifts, ones, weights, recent)
 

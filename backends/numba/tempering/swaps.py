@@ -111,7 +111,7 @@ def _tally_rung_pair(pair, step, level, ladders, at, tally, accepted):
 
 
 @njit(**INLINE)
-def _tally_last_rungs(w, tally, at, accepted):
+def _tally_swaps_into_last_rung(w, tally, at, accepted):
     """The same of the last two rungs, where hard zeros count."""
     r = len(w.levels) - 1
     step, c = w.betas[r + 1] - w.betas[r], w.levels[r]
@@ -172,7 +172,7 @@ def swap_rungs(w, tally, step, zeros, scratch):
     for r in range(rungs - 1 - zeros):
         _tally_rung_pair(r, w.betas[r + 1] - w.betas[r], w.levels[r], ladders, energies, sums, chances)
     if zeros:
-        _tally_last_rungs(w, tally, at, accepted)
+        _tally_swaps_into_last_rung(w, tally, at, accepted)
     # Seeded by the step's number, so that swaps do not depend on how a run is cut into batches.
     fill_uniform(w.keys, np.uint64(step) * np.uint64(rungs + 1), u)
     # Even and odd pairs alternate: a replica that keeps its direction makes a round trip in O(R) steps, not O(R²)

@@ -57,7 +57,10 @@ def describe_cause(
     counted = indicators(states, binary)
     worst = float((np.abs(wrong_marginals - exact) / allowed).max())
     best, limit = "", MAX_SHARE * worst
-    tried = ((MAX_SHARE, _laws_with_mistakes(model, states)), (MAX_FITTED_SHARE, _laws_at_temperatures(model, states)))
+    tried = (
+        (MAX_SHARE, _laws_with_mistakes(model, states)),
+        (MAX_FITTED_SHARE, _log_weights_at_temperatures(model, states)),
+    )
     for share, name, weights in ((share, *law) for share, laws in tried for law in laws):
         top = weights.max()
         if not np.isfinite(top):
@@ -112,7 +115,7 @@ def _laws_with_mistakes(model: Model, states: npt.NDArray[np.integer]) -> Iterat
         yield "all variables are drawn at once", states @ model.biases + np.logaddexp(0, drive).sum(axis=1)
 
 
-def _laws_at_temperatures(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
+def _log_weights_at_temperatures(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
     """As `_laws_with_mistakes`, of a number that is fitted."""
     whole = sum((t.values for t in _split_log_weight(model, states)), np.zeros(len(states)))
     for beta in BETAS[BETAS != 1]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spinbench.api import ForneyModel
 from spinbench.methods.gauge.ascent.linear import BandSolver
-from spinbench.methods.gauge.ascent.objectives import KEPT, Formulas, Weights, formulas_of, places_of
+from spinbench.methods.gauge.ascent.objectives import KEPT, Formulas, Weights, derivative_places, formulas_of
 
 FloatArray = npt.NDArray[np.float64]
 Tables = tuple[FloatArray, ...]
@@ -90,7 +90,7 @@ class Ascents:
         self.size = len(owners)
         self.num_angles = 2 * len(edges)
         self.step_limits = np.where(np.arange(self.size) < self.num_angles, ANGLE_STEP, LOGIT_STEP)
-        places = places_of(self.slots, joint)
+        places = derivative_places(self.slots, joint)
         self._slopes = places.slopes
         self.solver = BandSolver(places.rows, places.columns, owners)
 

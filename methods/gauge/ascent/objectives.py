@@ -123,7 +123,7 @@ def evaluate(
 def differentiate(
     slots: Sequence[Array], z: Array, tables: Sequence[Array], weights: Weights, xp: Namespace = np
 ) -> tuple[Array, Array]:
-    """Summands of the gradient and of the Hessian, in the order of `places_of`.
+    """Summands of the gradient and of the Hessian, in the order of `derivative_places`.
 
     Args:
         slots: the graph.
@@ -156,7 +156,7 @@ def differentiate(
     return xp.concat(slopes), xp.concat(bends)
 
 
-def places_of(slots: Sequence[IntArray], joint: bool) -> Places:
+def derivative_places(slots: Sequence[IntArray], joint: bool) -> Places:
     """The places of what `differentiate` returns, for G-MF (`joint`) or G-BP."""
     edges = _num_edges(slots)
     angles, logits = np.arange(2 * edges), np.arange(2 * edges, 3 * edges)

@@ -71,7 +71,7 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
     rows = leaderboard.rows(found)
     export.report_tables(found, rows)
     page_content.script_data(found, rows)
-    page_content.group_problems(found)
+    page_content.group_failures(found)
     profile(found)
     for one in found:
         replay.render_record(one)

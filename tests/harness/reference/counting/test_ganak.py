@@ -137,10 +137,10 @@ def test_a_count_ends_with_its_time_and_the_refusal_says_so(monkeypatch: pytest.
     """A count that has all of the budget ends at nine tenths of it, so that the refusal comes in time."""
     monkeypatch.setattr(ganak, "work", _wait)
     begin = time.perf_counter()
-    with pytest.raises(IntractableError, match=r"ganak had not finished counting after 0\.45 s"):
-        reference.solve(pigeons(5), method="ganak", cache=False, seconds=0.5)
+    with pytest.raises(IntractableError, match=r"ganak had not finished counting after 0\.9 s"):
+        reference.solve(pigeons(5), method="ganak", cache=False, seconds=1.0)
     with deadline.within(0.2), pytest.raises(IntractableError, match=r"after 0\.\d+ s"):
-        reference.solve(pigeons(5), method="ganak", cache=False, seconds=0.5)
+        reference.solve(pigeons(5), method="ganak", cache=False, seconds=1.0)
     assert time.perf_counter() - begin < 5
 
 
