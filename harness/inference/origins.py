@@ -42,7 +42,7 @@ def _as_pairs(model: Model, method: Method) -> PairwiseModel:
         return to_pairwise(model)
     except ConversionError as why:
         reason = f"takes pairwise models: {why}"
-        if method.model_form == "pairwise":
+        if type(method).model_form == "pairwise":
             raise UnsupportedError(f"{method.name} {reason}; gibbs, bp and mf take this one") from None
         fields = dataclasses.fields(method)  # type: ignore[arg-type]
         settings = {field.name: getattr(method, field.name) for field in fields}

@@ -160,15 +160,15 @@ def first_answer(
     end = deadline.now() + max(UNPREDICTED_SHARE * limits.seconds, SHORTEST)
     for whole in solvers:
         for solver in _solver_and_fallbacks(whole, limits, marginals=marginals):
-            if deadline.now() >= end:
-                problem.remarks.append(f"no time was left for {solver.name}")
-                continue
-            solver.most_seconds = min(solver.most_seconds, end - deadline.now())
+            solver.most_seconds = min(solver.most_seconds, max(end - deadline.now(), 0.0))
             seconds = solver.predict_seconds(marginals=marginals)
             if solver.memory(marginals=marginals) > limits.max_bytes or seconds > limits.seconds:
                 refusals.append(_refusal(solver, limits, marginals=marginals))
                 if hasattr(solver, "order") and solver.complete and not goatd.is_installed():
                     problem.remarks.append("the package goatd finds better elimination orders: pip install goatd")
+                continue
+            if solver.most_seconds == 0.0:
+                problem.remarks.append(f"no time was left for {solver.name}")
                 continue
             left = seconds if solver.predictable else math.nan
             report_progress(Progress(0, getattr(solver, "count", 1), left, solver.memory(marginals=marginals)))

@@ -117,7 +117,7 @@ class Gibbs(Method[Tables | GraphTables]):
         check_whole(self, "threads", 1)
         self._check_precision_bits()
         if self.precision_bits:
-            object.__setattr__(self, "takes", "pairwise")
+            object.__setattr__(self, "model_form", "pairwise")
 
     def _check_precision_bits(self) -> None:
         bits = self.precision_bits

@@ -90,7 +90,7 @@ def test_the_command_line_chooses_too(capsys: pytest.CaptureFixture[str]) -> Non
     assert cli.main([*words, "--kernel", "nobody"]) == 2
     assert "no distribution with kernels is named 'nobody'" in capsys.readouterr().err
     assert cli.main([*words, "--tier", "generic"]) == 0
-    assert "exact.numba │ passed  │ 1 checks" in capsys.readouterr().out
+    assert "exact.numba │ passed  │ 1 check" in capsys.readouterr().out
 
 
 DEAF = """
