@@ -12,8 +12,11 @@ LogZKind = Literal["estimate", "lower", "upper", "exact"]
 Tier = Literal["native", "generic", "unsupported", "unavailable", "broken"]
 
 MethodKind = Literal["sampler", "draws", "iteration", "direct"]
+"""How a run of a method goes; `Method.kind` says what each stands for."""
 RANDOM_KINDS: tuple[MethodKind, ...] = ("sampler", "draws")
+"""The kinds whose answers have Monte Carlo errors."""
 ModelForm = Literal["pairwise", "any", "categorical", "either"]
+"""Which form of a model a method gets; `Method.model_form` says what each stands for."""
 
 Reduction = Literal["sum", "logsumexp", "last"]
 """How a statistic is combined over the steps of a batch: summed, summed in the log domain, or its value after
