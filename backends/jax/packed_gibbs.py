@@ -68,7 +68,7 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
     """Sweeps by colour of binary pairwise models, with either estimate of marginals.
 
     Attributes:
-        devices: on which it runs in place of the program; with `precision_bits`, which the program lacks, on all.
+        devices: as of `Kernel`; with `precision_bits`, which the program lacks, on all.
     """
 
     devices: ClassVar[frozenset[str]] = frozenset({"gpu"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 from spinbench.api.types import State, StateT, TablesT
 
@@ -70,9 +70,11 @@ class Kernel(ABC, Generic[TablesT, StateT]):
 
     Attributes:
         notes: what it does otherwise than the method says, or leaves out, a sentence each; `Result.notes` repeats them.
+        devices: for which it is made. On others `Result.notes` says nothing of its refusal, unless a kernel was chosen.
     """
 
     notes: tuple[str, ...] = ()
+    devices: ClassVar[frozenset[str]] = frozenset({"cpu", "gpu"})
 
     @classmethod
     def refuses(cls, method: Any, backend: Backend, model: Model) -> str:

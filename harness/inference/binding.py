@@ -146,7 +146,10 @@ def bind(
             engine = _program_engine(method, instance, tables)
         except UnsupportedError as why:
             raise UnsupportedError("; ".join([*refusals, str(why)])) from why
-    notes = (*engine_notes, *refusals, *how.notes)
+    # The refusals are of the first points, one each.
+    asked = zip(points, refusals, strict=False)
+    reasons = [why for point, why in asked if wish != kernels.ANY or kernels.is_for_device(point, device)]
+    notes = (*engine_notes, *reasons, *how.notes)
     seconds = time.perf_counter() - since
     return BoundMethod(method, model, tables, engine, tier, kernel, notes, bind_seconds=seconds)
 

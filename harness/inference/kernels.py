@@ -143,6 +143,11 @@ def first(
     return None, "", refusals
 
 
+def is_for_device(point: EntryPoint, device: str) -> bool:
+    """Whether a kernel is made for a device; an `Engine` that does not say is made for all."""
+    return device in getattr(load(point), "devices", {device})
+
+
 def _refusal(
     kernel: type[Kernel] | Callable[..., Kernel], point: EntryPoint, method: Method, backend: Backend, model: Model
 ) -> str:
