@@ -64,12 +64,13 @@ def _entered(walk: Callable[[], None]) -> list[str]:
 
 
 def _called(walk: Callable[[], None]) -> list[CodeType]:
-    """Functions of the checkout, but for tests, in the order of their first calls."""
+    """Functions of the checkout, but for tests and an environment in it, in the order of their first calls."""
     found: dict[CodeType, None] = {}
 
     def look(frame: FrameType, event: str, argument: Any) -> None:
         file = Path(frame.f_code.co_filename)
-        if event == "call" and file.is_relative_to(ROOT) and not file.is_relative_to(ROOT / "tests"):
+        others = map(file.is_relative_to, (ROOT / "tests", sys.prefix))
+        if event == "call" and file.is_relative_to(ROOT) and not any(others):
             found.setdefault(frame.f_code)
 
     before = sys.getprofile()
