@@ -25,6 +25,7 @@ from spinbench.errors import HistoryError, SpinbenchError
 from spinbench.foundation.atomic import clear_fragments, write_json
 from spinbench.history import axes, journal
 from spinbench.history.axes import Column
+from spinbench.measuring.cells import drop_ended_defaults
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import digest, model_label, plain
 
@@ -246,7 +247,7 @@ def _agrees(first: object, second: object) -> bool:
 def _read_series_file(path: Path) -> tuple[Series, Mapping[str, Any], list[str]]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return Series.from_json(stored), dict(stored["config"]), list(map(str, stored["metrics"]))
+        return Series.from_json(stored), drop_ended_defaults(stored["config"]), list(map(str, stored["metrics"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HistoryError(f"{path} is not a series of the history: {error}; restore it, or remove it") from error
 

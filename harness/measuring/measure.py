@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spinbench.measuring import environment, isolation, provenance
+from spinbench.measuring.cells import protocol_digest
 from spinbench.measuring.process_state import failure_answer
 from spinbench.measuring.records import (
     CELL,
@@ -19,7 +20,6 @@ from spinbench.measuring.records import (
     axis_labels,
     cell_key,
     file_hashes,
-    protocol_digest,
 )
 from spinbench.metrics import MIXING
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from spinbench.foundation.remarks import OBEYED
+from spinbench.measuring.cells import drop_ended_defaults, protocol_digest
 from spinbench.measuring.record_parts import (
     Axes,
     Checkpoint,
@@ -67,8 +68,9 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
         family: the sweep's setting `family`, by which asv groups benchmarks.
         model_class: the sweep's setting `class`, a name for models of one kind.
         axes: labels.
-        config: what was measured, as Hydra composed it: settings of any plugin, hence no type.
-        protocol: hash of all settings but axes and seed; results are comparable where it is equal.
+        config: what was measured, as Hydra composed it: settings of any plugin, hence no type. Of records of 0.1.0
+            without settings that have ended and were at their defaults.
+        protocol: hash of all these settings but axes and seed; results are comparable where it is equal.
         files: hashes of the model's files.
         status: "ok", "failed" or "skipped".
         error: why there is no result, in a sentence.
@@ -223,6 +225,10 @@ def parse_record(content: Mapping[str, Any]) -> Record:
         record.config
     ):
         raise ValueError("config is missing or malformed")
+    config = drop_ended_defaults(record.config)
+    if config != record.config:
+        msgspec.structs.force_setattr(record, "config", config)
+        msgspec.structs.force_setattr(record, "protocol", protocol_digest(config))
     msgspec.structs.force_setattr(record, "content", dict(content))
     return record
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.atomic import write_json
 from spinbench.foundation.overrides import is_assignment
 from spinbench.foundation.remarks import left_out
+from spinbench.measuring.cells import digest as digest
 from spinbench.metrics import MAX_MAGNITUDE
 from spinbench.metrics import METRICS as METRICS
 
@@ -129,11 +129,6 @@ def latest_per_cell(records: Iterable[Record], earlier: Set[str] = frozenset()) 
     return list(chosen.values())
 
 
-def digest(content: object) -> str:
-    """16 hexadecimal digits that depend on plain data alone."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def cell_key(config: Mapping[str, Any], git: Mapping[str, Any], plugins: Mapping[str, Any] | None = None) -> str:
     """Identifies what is measured: the configuration, the contents of the model's files, and the code's state.
 
@@ -158,13 +153,6 @@ def file_hashes(model: Mapping[str, Any]) -> dict[str, str | None]:
     if corpus := model.get("corpus"):
         hashes["corpus"] = _folder_digest(Path(corpus))
     return hashes
-
-
-def protocol_digest(config: Mapping[str, Any]) -> str:
-    """Hash of all settings that are neither an axis nor the seed: results are comparable where it is equal."""
-    method, backend = dict(config["method"]), dict(config["backend"])
-    del method["name"], backend["name"]
-    return digest([method, backend, config["budget"], config["chains"]])
 
 
 def axis_labels(config: Mapping[str, Any]) -> dict[str, str]:

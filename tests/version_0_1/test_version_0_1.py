@@ -70,6 +70,7 @@ def test_a_folder_of_records_is_read_and_ranked(tmp_path: Path) -> None:
     assert found.keys() == {"gibbs", "bp"}
     assert found["bp"].result.timing.run == pytest.approx(0.013694, abs=1e-6)
     assert found["bp"].metrics["log_z_error"].value == pytest.approx(0.061424, abs=1e-6)
+    assert "ladder" not in found["gibbs"].config["method"]
     table = spinbench.read(tmp_path)
     assert set(table["config.method.name"]) == {"gibbs", "bp"}
     (first, second) = leaderboard.rows(list(found.values()))

@@ -124,6 +124,20 @@ def test_a_changed_default_starts_a_version_and_a_new_setting_does_not(tmp_path:
         SeriesIndex(tmp_path)
 
 
+def test_cells_of_0_1_0_are_of_the_series_that_lack_its_settings(project: Any, commits: list[str]) -> None:
+    """Whichever version entered them."""
+    settings = {"chains": 3, "method": {"ladder": 50}}
+    enter(project, changed(project, commits[0], **settings))
+    enter(project, changed(project, commits[1], chains=3))
+    assert labels(project.root)[RUN_SECONDS] == ["'gibbs numpy chains=3'"]
+    for file in (project.root / ".asv").rglob("series-*.json"):
+        stored = json.loads(file.read_text())
+        stored["config"]["method"] |= settings["method"]
+        file.write_text(json.dumps(stored))
+    enter(project, changed(project, commits[2], **settings))
+    assert labels(project.root)[RUN_SECONDS] == ["'gibbs numpy chains=3'"]
+
+
 def test_failures_count_where_something_was_measured_before(project: Any, commits: list[str]) -> None:
     first, second, _ = commits
     bad = {**changed(project, second, chains=3), "status": "failed", "error": "killed", "metrics": {}}

@@ -13,7 +13,7 @@ import pytest
 from small_records import RESULT, typed
 
 from spinbench.foundation import remarks
-from spinbench.measuring import records
+from spinbench.measuring import cells, records
 from spinbench.measuring.records import RecordError
 
 CELL: dict[str, Any] = {
@@ -132,11 +132,29 @@ def test_outside_of_git_another_version_is_another_cell(monkeypatch: pytest.Monk
     assert len({*keys, records.cell_key(CELL, nowhere)}) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "ended"), [("gibbs", {"ladder": 50}), ("pt", {"updates": "gibbs", "blocks": 0, "houdayer": 0})]
+)
+def test_settings_that_ended_are_dropped_at_their_defaults_of_0_1_0(
+    tmp_path: Path, name: str, ended: dict[str, Any]
+) -> None:
+    """Its records hold all settings, and are of the cells that are measured without these."""
+    today = {**CELL, "method": {"name": name, "scan": "raster"}}
+    then = {**CELL, "method": {**today["method"], **ended}}
+    path = records.write_record(tmp_path, record(config=then, protocol=cells.protocol_digest(then)))
+    known = records.read_record(path)
+    assert (known.config, known.protocol) == (today, cells.protocol_digest(today))
+    assert known["config"] == then
+    chosen = {**then["method"], **dict.fromkeys(ended, 7)}
+    path = records.write_record(tmp_path, record(config={**CELL, "method": chosen}))
+    assert (records.read_record(path).config["method"], records.read_record(path).protocol) == (chosen, "p")
+
+
 def test_protocol_is_all_but_the_axes_and_the_seed() -> None:
     same = {**CELL, "seed": 5, "model": {"name": "ring"}}
-    assert records.protocol_digest(same) == records.protocol_digest(CELL)
+    assert cells.protocol_digest(same) == cells.protocol_digest(CELL)
     for name, value in {"chains": 1, "budget": {"samples": 11}, "method": {"name": "gibbs", "scan": "random"}}.items():
-        assert records.protocol_digest({**CELL, name: value}) != records.protocol_digest(CELL)
+        assert cells.protocol_digest({**CELL, name: value}) != cells.protocol_digest(CELL)
     assert CELL["method"]["name"] == "gibbs"
 
 

@@ -13,7 +13,7 @@ from small_sweeps import stored, sweep
 
 from spinbench import cli
 from spinbench.history import axes
-from spinbench.measuring import measure, provenance, records
+from spinbench.measuring import cells, measure, provenance, records
 from spinbench.measuring.records import CELL as CELL_PARTS
 from spinbench.sweeping import composition
 
@@ -112,7 +112,7 @@ def test_what_is_not_asked_for_leaves_the_cell_and_its_series_as_they_were() -> 
     plain, generic = cell_of("backend=jax"), cell_of("backend=jax", "backend.tier=generic")
     assert plain["backend"] == {"name": "jax", "device": "cpu", "precision": "float64"}
     assert records.axis_labels(plain)["backend"] == "jax"
-    assert records.protocol_digest(plain) != records.protocol_digest(generic)
+    assert cells.protocol_digest(plain) != cells.protocol_digest(generic)
     select = {"jax(tier=generic)": ("backend=jax", "backend.tier=generic")}
     backends = axes.Axis("backend", "backend", ("jax", *select), select)
     family = axes.Family("f", 1.0, (), (backends,), ())

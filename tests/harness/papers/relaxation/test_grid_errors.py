@@ -19,7 +19,7 @@ from small_records import typed
 import spinbench
 from spinbench import cli
 from spinbench.inference.budget import Budget
-from spinbench.measuring import records
+from spinbench.measuring import cells, records
 from spinbench.models import specs
 from spinbench.papers.relaxation import grid_errors
 from spinbench.reporting import leaderboard
@@ -62,7 +62,7 @@ def record(
         "status": status,
         "config": config,
         "axes": {"model": "grid", "method": method, "backend": "numba"},
-        "protocol": records.protocol_digest(config),
+        "protocol": cells.protocol_digest(config),
         "metrics": {k: {"failed": "none"} if v is None else {"value": v} for k, v in metrics.items()},
         "result": None,
     }
