@@ -162,7 +162,7 @@ def test_hopeless_counts_end_soon_unless_asked_for_by_name(monkeypatch: pytest.M
         IntractableError, match=r"width.*, .*after 0\.2 s, and more would not help: its zeros leave 2\^\d\d"
     ):
         reference.solve(model, cache=False)
-    with pytest.raises(IntractableError, match=r"counting after 0\.9 s$"):
+    with pytest.raises(IntractableError, match=r"counting after 0\.[89]\d* s$"):
         reference.solve(model, method="ganak", cache=False, seconds=1.0)
 
 
