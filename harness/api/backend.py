@@ -30,7 +30,7 @@ class Backend(Accelerators):
         provides: capabilities out of {"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"}. "arrays": the
             members below exist, so generic programs run; "compiled": code is compiled when it first runs, and kept in
             the folder that NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR names, where sweeps look for it; "loop":
-            `fori_loop` runs in compiled code; "grad": `grad` is there, for methods whose `needs` ask for it (none that
+            `fori_loop` runs in compiled code; "grad": `grad` is there, for methods whose `requires` name it (none that
             is built in does); "jax": arrays are JAX's and keys are such as `jax.random` takes, for programs that call
             libraries made on JAX; "f32", "f64": the precisions offered; "gpu": device="gpu" is understood, and refused
             where there is none.

@@ -13,6 +13,8 @@ from spinbench.api.types import MethodKind, ModelForm, Precision
 Kind = Literal["backends", "methods", "kernels"]
 PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
 """What a backend provides for a precision."""
+CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", *PROVIDED.values(), "gpu"})
+"""What a backend may provide, and a method require."""
 _REQUIRED: dict[Kind, tuple[type, tuple[str, ...]]] = {
     "methods": (Method, ("name", "summary")),
     "backends": (Backend, ("name", "provides")),
@@ -38,8 +40,8 @@ def _wrong_method(plugin: Any) -> str:
     """Plugins' types are not checked, hence Any."""
     if not dataclasses.is_dataclass(cast("object", plugin)):
         return "is no dataclass"
-    if not isinstance(plugin.needs, Set):
-        return f"has needs={plugin.needs!r}; a frozenset is needed"
+    if not isinstance(plugin.requires, tuple):
+        return f"has requires={plugin.requires!r}; a tuple is needed"
     for member, allowed in (("kind", get_args(MethodKind)), ("model_form", get_args(ModelForm))):
         if (value := getattr(plugin, member)) not in allowed:
             return f"has {member}={value!r}; {', '.join(allowed)} are allowed"

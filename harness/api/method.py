@@ -60,8 +60,8 @@ class Program(Generic[TablesT, StateT]):
             and coded as `start`. None: the chains have none that follow p(s), and nobody can keep them.
         compiled: False: the functions run on the host, on every backend. They get NumPy arrays, in the precision asked
             for, and give NumPy arrays; a key is a `numpy.random.SeedSequence`, for `numpy.random.default_rng(key)`.
-            This is the place for what no array program does: searches, solvers, exact draws of a tree. The method's
-            `needs` are empty then. A function may still call what it has had compiled by the backend.
+            This is the place for what no array program does: searches, solvers, exact draws of a tree. A function
+            may still call what it has had compiled by the backend.
     """
 
     init: Callable[[Key, TablesT, Array], StateT]
@@ -104,12 +104,9 @@ class Method(ABC, Generic[TablesT]):
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line for `spinbench list`."""
-    needs: ClassVar[frozenset[str]] = frozenset({"arrays"})
-    """What the generic program, where there is one, asks of `Backend.provides`; nothing, if it runs on the host."""
     requires: ClassVar[tuple[str, ...]] = ()
-    """Names of importable modules that the generic program needs beside the backend's."""
-    install: ClassVar[str] = ""
-    """The command that installs them."""
+    """What the generic program needs beside arrays: capabilities that `Backend.provides` names ("grad", "jax", "f64"),
+    and importable modules."""
     removed: ClassVar[Mapping[str, str]] = {}
     """Settings that there were in earlier versions, and what to do instead."""
     model_form: ClassVar[ModelForm] = "pairwise"
@@ -166,13 +163,6 @@ class Method(ABC, Generic[TablesT]):
         """The generic program over `backend`'s arrays."""
         raise NotImplementedError(f"{self.name} has no generic program")
 
-    def batches(self, chains: int) -> int:
-        """Smallest number of batches of a run with this number of chains, as far as its budget allows.
-
-        Matters where a statistic is reduced by "last", of which each batch gives one draw; 0: as the driver likes.
-        """
-        return 0
-
     def warm_up(self, tables: TablesT, engine: Engine, state: State, steps: int, trace: Trace) -> tuple[State, int]:
         """Run preparations on the chains (probes, stepping stones), which replace as many steps of burn-in.
 
@@ -192,10 +182,6 @@ class Method(ABC, Generic[TablesT]):
     def digest(self, model: Model, tables: TablesT, chains: int) -> LookDigest | None:
         """A digest that condenses a run's looks while it goes on; None: all looks are stored."""
         return None
-
-    def for_annealing(self) -> Method[TablesT]:
-        """The method with those settings under which its program has `temper`."""
-        return self
 
     def finished(self, trace: Trace) -> bool:
         """Whether further steps would change nothing; asked after each batch."""

@@ -8,7 +8,12 @@ from typing import Any
 KINDS = {"anytime": "direct", "stochastic": "iteration", "started": "draws"}
 """Which kind False stands for, of several the first."""
 CONFORMANCE = {"burnt_in": "burn_in_first", "exact_on_trees": "exact_on_trees"}
-NEW = {**dict.fromkeys(KINDS, "kind"), **dict.fromkeys(CONFORMANCE, "conformance"), "takes": "model_form"}
+NEW = {
+    **dict.fromkeys(KINDS, "kind"),
+    **dict.fromkeys(CONFORMANCE, "conformance"),
+    "takes": "model_form",
+    "needs": "requires",
+}
 
 
 def translate_members(method: Any) -> None:
@@ -24,5 +29,7 @@ def translate_members(method: Any) -> None:
             method.conformance = method.conformance._replace(**{CONFORMANCE[name]: value})
     if "takes" in old:
         method.model_form = old["takes"]
+    if "needs" in old:
+        method.requires = (*sorted(old["needs"] - {"arrays"}), *method.requires)
     if kinds := [kind for name, kind in KINDS.items() if not old.get(name, True)]:
         method.kind = kinds[0]

@@ -43,7 +43,6 @@ class Trace:
     Attributes:
         reductions: of each statistic.
         chains: of the run; statistics may be of groups of them.
-        aimed: batches that the run should have at least, as far as its budget allows.
         counts: steps of each batch.
         samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
             it has taken: those that it was asked for beyond its end are none.
@@ -59,15 +58,13 @@ class Trace:
     def __init__(
         self,
         reductions: Mapping[str, Reduction],
-        capacity: int = 0,
         chains: int = 1,
         numbers: int = 0,
     ) -> None:
-        """As many batches as are wanted, or are enough for so many chains; fewer where they would take over MAX_BYTES.
+        """As many batches as are enough for so many chains; fewer where they would take over MAX_BYTES.
 
         Args:
             reductions: of each statistic.
-            capacity: batches that are wanted.
             chains: of the run.
             numbers: of a batch, about, where that is known before there is one.
 
@@ -77,9 +74,9 @@ class Trace:
         check_reductions(reductions)
         self.reductions = dict(reductions)
         self.counts_iterations = self.reductions.get("iterations") == "last"
-        self.chains, self.aimed = chains, capacity
+        self.chains = chains
         enough = MAX_BATCHES * MANY_CHAINS // max(chains, MANY_CHAINS) // 2 * 2
-        self._most = max(capacity + capacity % 2, min(MAX_BATCHES, max(enough, MANY_BATCHES)))
+        self._most = min(MAX_BATCHES, max(enough, MANY_BATCHES))
         self._fit = max(MAX_BYTES // (8 * max(numbers, 1)), FEWEST_KEPT) // 2 * 2
         self.counts: list[int] = []
         self.samples = 0
@@ -99,7 +96,7 @@ class Trace:
     def enough(self) -> int:
         """Number of batches of a run whose budget is in samples; no more than are stored, since long batches take fewer
         calls."""
-        return max(min(self._most // 2, self._fit), self.aimed)
+        return min(self._most // 2, self._fit)
 
     @property
     def full(self) -> bool:
@@ -139,7 +136,7 @@ class Trace:
 
     def limit(self, batches: int) -> None:
         """Lower the number of batches that are stored from here on, but not below what the run needs."""
-        self._capacity = min(self._capacity, max(batches, self.aimed, FEWEST_WANTED) // 2 * 2)
+        self._capacity = min(self._capacity, max(batches, FEWEST_WANTED) // 2 * 2)
 
     def merge(self) -> None:
         """Join batches 0 and 1, 2 and 3, …; an odd last batch stays."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from spinbench.api import Backend, Method, Precision, Tier, malformed
-from spinbench.api.malformed import Kind
+from spinbench.api.malformed import CAPABILITIES, Kind
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.foundation import parameters, plugins, remarks
 from spinbench.inference import kernels
@@ -77,16 +77,18 @@ def backend_class(name: str) -> type[Backend]:
 
 def missing(plugin: type[Backend] | type[Method]) -> list[str]:
     """Modules and programs that a backend or a method requires and that are not here; none is imported or called."""
+    if issubclass(plugin, Method):
+        return [name for name in plugin.requires if name not in CAPABILITIES and not plugins.is_there(name)]
     modules = [module for module in plugin.requires if not plugins.is_there(module)]
-    return [*modules, *(program for program in getattr(plugin, "programs", ()) if shutil.which(program) is None)]
+    return [*modules, *(program for program in plugin.programs if shutil.which(program) is None)]
 
 
 def _missing_requirements(plugin: type[Backend] | type[Method], subject: str) -> str:
     """Which modules and programs are missing, and what installs them; empty if none is."""
-    names = missing(plugin)
-    if names:
-        return ": ".join(filter(None, [f"{subject} needs {', '.join(names)}, not installed here", plugin.install]))
-    return ""
+    if not (names := missing(plugin)):
+        return ""
+    install = f"pip install {' '.join(names)}" if issubclass(plugin, Method) else plugin.install
+    return ": ".join(filter(None, [f"{subject} needs {', '.join(names)}, not installed here", install]))
 
 
 def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
@@ -175,7 +177,7 @@ def why_no_program(method: type[Method], backend: type[Backend]) -> str:
         return f"{method.name} has no generic program"
     if backend.peer:
         return f"{backend.name} is another library, which runs its own kernels alone"
-    lacking = method.needs - backend.provides
+    lacking = {"arrays", *CAPABILITIES.intersection(method.requires)} - backend.provides
     if lacking:
         return f"{backend.name} does not provide {', '.join(sorted(lacking))}"
     return ""

@@ -227,7 +227,7 @@ def _drive(
     method, seed, chains = request.method, request.options.seed, states.shape[1]
     engine = cast("Engine", recorder or bound.engine)
     numbers = states.size if request.is_sampler else 0
-    trace = Trace(method.reductions, method.batches(chains), chains, numbers)
+    trace = Trace(method.reductions, chains, numbers)
     trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: preflight.WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:

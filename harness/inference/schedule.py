@@ -191,7 +191,7 @@ class TimeSchedule(Schedule):
         """Of one length in seconds; those of an iteration grow from one step, so that the first, which may be all, are
         timed where they count."""
         trace, clock, iterates = self._trace, self._clock, self._trace.counts_iterations
-        seconds = min(self._batch_seconds, 0.9 * self._end / max(trace.aimed, 1))
+        seconds = min(self._batch_seconds, 0.9 * self._end)
         steps = 1 if iterates else max(1, round(seconds / max(self._per_step, 1e-9)))
         took = 0.0
         while clock.spent + self._overrun() < self._end:

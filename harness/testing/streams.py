@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spinbench.api import Array, Key, Method, Precision
 from spinbench.backends.numpy import NumpyBackend
+from spinbench.inference import registry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.testing import limits
 from spinbench.testing.check import PAIR_CHECKS, require, skip
@@ -69,8 +70,8 @@ def check_keys_used_once(pair: Pair) -> None:
     at, backend = pair.trial("dense"), KeyRecorder(precision=pair.precision)
     if not isinstance(at.engine, ProgramEngine):
         skip("a kernel has random numbers of its own")
-    if not pair.method.needs <= backend.provides:
-        skip("the program does not run on NumPy, where it is looked at")
+    if why := registry.why_no_program(type(pair.method), KeyRecorder):
+        skip(f"the program does not run on NumPy, where it is looked at: {why}")
     program = pair.method.program(backend)
     if not program.compiled:
         skip("what a program does on the host has keys of its own")

@@ -78,7 +78,7 @@ class Trial(BoundMethod):
 
     def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
         """Estimate of a whole run, including warm-up and looks."""
-        trace = Trace(self.method.reductions, self.method.batches(chains))
+        trace = Trace(self.method.reductions, chains)
         trace.digest = self.method.digest(self.model, self.tables, chains)
         drive(
             self.engine,

@@ -26,7 +26,7 @@ log Z, for a fixed state s* of high probability:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -146,12 +146,6 @@ class Gibbs(Method[Tables | GraphTables]):
     def may_use_stones(self) -> bool:
         """Whether stepping stones may take the place of burn-in."""
         return self.log_z in ("auto", "stones")
-
-    def for_annealing(self) -> Gibbs:
-        """With stepping stones, unless chains may walk up anyway."""
-        if self.may_use_stones:
-            return self
-        return replace(self, log_z="stones")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -44,9 +44,7 @@ class HasChains(Protocol):
 class BlackJAXMethod(RelaxedMethod):
     """Common settings of BlackJAX's samplers: those of every sampler of the Gaussian relaxation."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"arrays", "jax"})
-    requires: ClassVar[tuple[str, ...]] = ("blackjax",)
-    install: ClassVar[str] = "pip install 'spinbench[blackjax]'"
+    requires: ClassVar[tuple[str, ...]] = ("jax", "blackjax")
 
     @property
     def factor(self) -> Factor:

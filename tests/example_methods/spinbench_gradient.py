@@ -43,7 +43,7 @@ class GradientGibbs(Method):
 
     name: ClassVar[str] = "gradient_gibbs"
     summary: ClassVar[str] = "Gibbs with gradients"
-    needs: ClassVar[frozenset[str]] = frozenset({"arrays", "grad"})
+    requires: ClassVar[tuple[str, ...]] = ("grad",)
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -36,7 +36,6 @@ class TreeGibbs(Method):
 
     name: ClassVar[str] = "tree_gibbs"
     summary: ClassVar[str] = "Gibbs sampling of forests"
-    needs: ClassVar[frozenset[str]] = frozenset()  # steps run on the host: no arrays of a backend
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

@@ -113,7 +113,7 @@ def _run_tempering(planned: binding.BoundMethod, seed: int, until: float, clock:
         while clock() < since + BURN_IN * end * (until - since):
             state = planned.engine.warm(state, 1)
         state = planned.engine.adapt(state, end == driver.WINDOWS[-1])
-    trace, steps = Trace(method.reductions, method.batches(LADDERS), LADDERS, start.size), 1
+    trace, steps = Trace(method.reductions, LADDERS, start.size), 1
     while not trace.samples or clock() < until:
         if trace.full:
             trace.merge()

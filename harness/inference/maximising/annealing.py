@@ -76,7 +76,8 @@ def anneal(request: Request, bound: binding.BoundMethod, start: np.ndarray, hot:
         state = engine.init(request.options.seed, start)
         state, slopes = engine.climb(state, np.array([hot]), 1)
         if not slopes.shape[-1] or engine.states(state) is None:
-            raise UnsupportedError(f"target='map' was given; {request.who} knows no temperatures to anneal by")
+            reason = "knows no temperatures to anneal by with these settings"
+            raise UnsupportedError(f"target='map' was given; {request.who} {reason}")
         compiled = deadline.now()
         state, _ = engine.climb(state, np.array([hot]), 1)
         per_sweep = deadline.now() - compiled
@@ -106,7 +107,7 @@ def run_on_cooled_model(request: Request, bound: binding.BoundMethod, start: np.
         BudgetError: the seconds are over before a sample.
     """
     method, budget, chains = bound.method, request.budget, start.shape[1]
-    trace = Trace(method.reductions, method.batches(chains), chains, 0)
+    trace = Trace(method.reductions, chains)
     warm_up = partial(method.warm_up, bound.tables)
     with show_progress(request.who, budget, lambda: trace.samples, chains):
         run = driver.drive(

@@ -66,7 +66,7 @@ def _eliminate(request: Request) -> result.Result:
 def _run_chains(request: Request) -> result.Result:
     since = time.perf_counter()
     model, options = request.model, request.options
-    method = request.method.for_annealing()
+    method = request.method
     reduced = origins.model_for_method(model, method)
     hot, cold = hot_and_cold(reduced)
     start = initial_states.spread_starts(reduced, options.chains, options.seed, sampler=True)

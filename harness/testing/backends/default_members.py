@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinbench.api import Array, Backend
+from spinbench.api.malformed import CAPABILITIES
 from spinbench.errors import UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.testing.backends import arrays
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 # Number of terms of a sum in which the rounding of plain summation shows.
 TERMS = 4000
-CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
 
 
 @BACKEND_CHECKS.add("arrays given up")

@@ -15,6 +15,7 @@ from spinbench.api import Conformance, Method
         ({"anytime": False, "stochastic": False}, {"kind": "direct"}),
         ({"stochastic": False, "started": False}, {"kind": "iteration"}),
         ({"started": False, "stochastic": True}, {"kind": "draws"}),
+        ({"needs": frozenset({"arrays", "grad"})}, {"requires": ("grad",)}),
         ({"burnt_in": True}, {"conformance": Conformance(burn_in_first=True)}),
         ({"exact_on_trees": True}, {"conformance": Conformance(exact_on_trees=True)}),
     ],

@@ -61,18 +61,13 @@ def test_merge_halves_the_batches_and_keeps_an_odd_tail() -> None:
     np.testing.assert_allclose(trace.series("s"), [s[:3].mean(axis=0), s[3:].mean(axis=0)])
 
 
-@pytest.mark.parametrize(
-    ("shape", "capacity", "batches"), [((50, 2), None, 20), ((1,), 601, 602)], ids=["by size", "as it was asked"]
-)
-def test_a_trace_is_full_when_its_memory_is(
-    shape: tuple[int, ...], capacity: int | None, batches: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_is_full_when_its_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_module, "MAX_BYTES", 20 * 8 * 100)
-    trace, full = Trace({"s": "sum"}, **({} if capacity is None else {"capacity": capacity})), []
-    for k in range(batches):
+    trace, full = Trace({"s": "sum"}), []
+    for k in range(20):
         full.append(trace.full)
-        trace.add({"s": np.full(shape, float(k))}, 1)
-    assert [*full, trace.full] == [False] * batches + [True]
+        trace.add({"s": np.full((50, 2), float(k))}, 1)
+    assert [*full, trace.full] == [False] * 20 + [True]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Toy(Method):
     name = "toy"
     summary = "does nothing"
     level: int = 3
-    needs = frozenset({"arrays", "f64"})
+    requires = ("f64",)
     reductions = {}
     def plan(self, model): return ()
     def program(self, backend): raise AssertionError
@@ -160,7 +160,7 @@ METHOD = "import dataclasses\n@dataclasses.dataclass\nclass Bad(Method): name = 
         ("methods", "class Bad(Backend): name = 'bad'", "is no subclass of spinbench.api.Method"),
         ("methods", "class Bad(Method): name = 'bad'", "lacks the class attribute summary"),
         ("methods", "class Bad(Method): name = 'bad'; summary = 'none'", "is no dataclass"),
-        ("methods", f"{METHOD}; needs = 'arrays'", "needs='arrays'; a frozenset is needed"),
+        ("methods", f"{METHOD}; requires = 'grad'", "requires='grad'; a tuple is needed"),
         ("methods", f"{METHOD}; kind = 'chain'", "kind='chain'; sampler, draws, iteration, direct are allowed"),
         ("kernels", "Bad = 3", "is no class"),
         ("kernels", "class Bad: pass", "has no init and no advance; a spinbench.api.Kernel is needed"),

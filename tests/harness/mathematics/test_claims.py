@@ -111,7 +111,7 @@ def test_relaxed_samplers_allow_for_what_comes_at_the_pace_of_the_slowest_variab
     plain, slowest = (
         claims.marginal_claims(fast, 64 * 40, *ends, slow=slow).error_bounds[1:].max() for slow in (0.9, 1.0)
     )
-    trace = Trace({"p": "sum"}, 64)
+    trace = Trace({"p": "sum"})
     for batch in fast:
         trace.add({"p": 40 * batch}, 40)
     found = relaxed.relaxed_estimate(Relaxation(generators.grid(5, 6), np.zeros(30)), trace, "none")

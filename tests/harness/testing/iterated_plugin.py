@@ -99,7 +99,6 @@ class Summed(Method):
 
     name = "summed"
     summary = "the sum over all states"
-    needs = frozenset()
     model_form = "any"
     kind = "direct"
 

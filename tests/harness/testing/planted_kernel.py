@@ -30,7 +30,6 @@ class Planted(Method):
 
     name = "planted"
     summary = "Gibbs in raster order"
-    needs = frozenset()
 
     def __post_init__(self):
         if self.sweeps < 1:
