@@ -8,13 +8,9 @@ from typing import Any, Literal, cast, get_args
 
 from spinbench.api.backend import Backend
 from spinbench.api.method import Method
-from spinbench.api.types import MethodKind, ModelForm, Precision
+from spinbench.api.types import PROVIDED, MethodKind, ModelForm
 
 Kind = Literal["backends", "methods", "kernels"]
-PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
-"""What a backend provides for a precision."""
-CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", *PROVIDED.values(), "gpu"})
-"""What a backend may provide, and a method require."""
 _REQUIRED: dict[Kind, tuple[type, tuple[str, ...]]] = {
     "methods": (Method, ("name", "summary")),
     "backends": (Backend, ("name", "provides")),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple
 
 from spinbench.api.estimate import Estimate
-from spinbench.api.old_members import translate_members
+from spinbench.api.old_members import add_old_members, translate_members
 from spinbench.api.types import Array, Key, MethodKind, ModelForm, Reduction, State, StateT, Tables, TablesT
 
 if TYPE_CHECKING:
@@ -190,3 +190,6 @@ class Method(ABC, Generic[TablesT]):
     @abstractmethod
     def estimate(self, model: Model, tables: TablesT, trace: Trace) -> Estimate:
         """Estimate marginals and log Z from all statistics so far, on the host."""
+
+
+add_old_members(Method)

@@ -1,9 +1,11 @@
-"""Members of `Method` as version 0.1 had them, which plugins may still have: they are read as those of today."""
+"""Members of `Method` as version 0.1 had them, which plugins may still have or read: they stand for those of today."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
+
+from spinbench.api.types import CAPABILITIES
 
 KINDS = {"anytime": "direct", "stochastic": "iteration", "started": "draws"}
 """Which kind False stands for, of several the first."""
@@ -16,20 +18,53 @@ NEW = {
 }
 
 
+class OldMember:
+    """What a member of version 0.1 that no subclass defines is by today's, read with a warning."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, method: Any) -> Any:
+        _warn(f"{method.__name__}.{self.name}", NEW[self.name], stacklevel=3)
+        if self.name in CONFORMANCE:
+            return getattr(method.conformance, CONFORMANCE[self.name])
+        if self.name in KINDS:
+            return method.kind not in ("direct", KINDS[self.name])
+        if self.name == "needs":
+            return frozenset({"arrays", *CAPABILITIES.intersection(method.requires)})
+        return method.model_form
+
+
+def add_old_members(method: Any) -> None:
+    """Make the members of version 0.1 readable of a class and its subclasses."""
+    for name in NEW:
+        setattr(method, name, OldMember(name))
+
+
 def translate_members(method: Any) -> None:
-    """Set the members of today by those of version 0.1 that a subclass of `Method` defines, with a warning."""
-    old = {name: value for name, value in vars(method).items() if name in NEW}
-    for name, value in old.items():
-        warnings.warn(
-            f"{method.__name__}.{name} is a member of spinbench 0.1; {NEW[name]} is in its place, and 0.3 ends it",
-            DeprecationWarning,
-            stacklevel=4,
-        )
-        if name in CONFORMANCE:
-            method.conformance = method.conformance._replace(**{CONFORMANCE[name]: value})
+    """Set the members of today that a subclass of `Method` does not define by those of version 0.1 that it does."""
+    own = vars(method)
+    # version 0.1 had `requires` as well
+    old = {name: own[name] for name, new in NEW.items() if name in own and (name == "needs" or new not in own)}
+    for name in old:
+        _warn(f"{method.__name__}.{name}", NEW[name], stacklevel=5)
     if "takes" in old:
         method.model_form = old["takes"]
     if "needs" in old:
-        method.requires = (*sorted(old["needs"] - {"arrays"}), *method.requires)
-    if kinds := [kind for name, kind in KINDS.items() if not old.get(name, True)]:
-        method.kind = kinds[0]
+        method.requires = (*sorted(old["needs"] - {"arrays", *method.requires}), *method.requires)
+    if flags := {CONFORMANCE[name]: value for name, value in old.items() if name in CONFORMANCE}:
+        method.conformance = method.conformance._replace(**flags)
+    if not KINDS.keys().isdisjoint(old):
+        # its bases may have said the others
+        kinds = [kind for name, kind in KINDS.items() if _first_definition(method, name) is False]
+        method.kind = kinds[0] if kinds else "sampler"
+
+
+def _first_definition(method: type, name: str) -> object:
+    """A member as the class or the nearest of its bases defines it, without a warning."""
+    return next(vars(base)[name] for base in method.__mro__ if name in vars(base))
+
+
+def _warn(member: str, new: str, stacklevel: int) -> None:
+    message = f"{member} is a member of spinbench 0.1; {new} is in its place, and 0.3 ends it"
+    warnings.warn(message, DeprecationWarning, stacklevel)

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 from spinbench.errors import BrokenPluginError
 
 Precision = Literal["float32", "float64"]
+PROVIDED: dict[Precision, str] = {"float32": "f32", "float64": "f64"}
+"""What a backend provides for a precision."""
+CAPABILITIES = frozenset({"arrays", "compiled", "loop", "grad", "jax", *PROVIDED.values(), "gpu"})
+"""What a backend may provide, and a method require."""
 LogZKind = Literal["estimate", "lower", "upper", "exact"]
 Tier = Literal["native", "generic", "unsupported", "unavailable", "broken"]
 

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, cast
 
 from spinbench.api import Backend, Method, Precision, Tier, malformed
-from spinbench.api.malformed import CAPABILITIES, Kind
+from spinbench.api.malformed import Kind
+from spinbench.api.types import CAPABILITIES, PROVIDED
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.foundation import parameters, plugins, remarks
 from spinbench.inference import kernels
@@ -155,7 +156,7 @@ def require_support(method: str | Method, backend: str, precision: Precision, wi
     how = support(method, backend, wish)
     if not how.runs:
         raise _ERRORS[how.tier](how.reason)
-    if malformed.PROVIDED[precision] not in backend_class(backend).provides:
+    if PROVIDED[precision] not in backend_class(backend).provides:
         raise UnsupportedError(f"backend {backend} does not offer precision={precision}, but the other of the two")
     return how
 

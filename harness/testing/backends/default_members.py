@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinbench.api import Array, Backend
-from spinbench.api.malformed import CAPABILITIES
+from spinbench.api.types import CAPABILITIES
 from spinbench.errors import UnsupportedError
 from spinbench.inference import kernels, registry
 from spinbench.testing.backends import arrays

@@ -27,3 +27,40 @@ def test_members_of_version_0_1_are_read(old: dict[str, Any], expected: dict[str
         method: Any = type("Old", (Method,), old)
     assert {name: getattr(method, name) for name in expected} == expected
     assert Method.conformance == Conformance()
+
+
+@pytest.mark.filterwarnings("ignore:Old:DeprecationWarning")
+def test_a_subclass_keeps_the_kind_that_its_base_says_in_members_of_version_0_1() -> None:
+    iteration: Any = type("OldIteration", (Method,), {"stochastic": False})
+    lower: Any = type("OldBound", (iteration,), {"started": False})
+    sampler: Any = type("OldSampler", (iteration,), {"stochastic": True})
+    assert (iteration.kind, lower.kind, sampler.kind) == ("iteration", "iteration", "sampler")
+
+
+def test_members_of_today_win_where_a_method_serves_both_versions() -> None:
+    old = {"takes": "any", "started": False, "burnt_in": True}
+    today = {"model_form": "categorical", "kind": "draws", "conformance": Conformance()}
+    both: Any = type("Both", (Method,), old | today)
+    assert {name: getattr(both, name) for name in today} == today
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("sampler", (True, True, True)),
+        ("draws", (True, True, False)),
+        ("iteration", (True, False, True)),
+        ("direct", (False, False, False)),
+    ],
+)
+def test_members_of_version_0_1_can_be_read_of_methods_of_today(kind: str, expected: tuple[bool, ...]) -> None:
+    method: Any = type("Today", (Method,), {"kind": kind, "model_form": "any", "requires": ("grad", "os")})
+    with pytest.warns(
+        DeprecationWarning,
+        match=r"Today\.(anytime|stochastic|started) is a member of spinbench 0\.1; kind is in its place",
+    ):
+        assert (method.anytime, method.stochastic, method.started) == expected
+    with pytest.warns(DeprecationWarning, match=r"Today\.(takes|burnt_in|exact_on_trees) is"):
+        assert (method.takes, method.burnt_in, method.exact_on_trees) == ("any", False, False)
+    with pytest.warns(DeprecationWarning, match="requires is in its place"):
+        assert method.needs == {"arrays", "grad"}
