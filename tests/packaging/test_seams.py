@@ -14,7 +14,7 @@ APART = ("papers/", "scaffold/")
 OTHER_MEANINGS = ("exact", "numpy", "pgmpy")
 # Texts that are names, and imports from `spinbench.methods` and `spinbench.backends`, by file. These numbers may fall.
 NAMED = {
-    "api/malformed.py": 1,
+    "api/types.py": 1,
     "auditing/known.py": 1,
     "command_options.py": 2,
     "history/regression_test/measurements.py": 3,
