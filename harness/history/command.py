@@ -29,6 +29,11 @@ def add(commands: Subcommands) -> None:
         "--calibrate", action="store_true", help="Print how often the gate errs on this history, in place of a verdict."
     )
     gate.add_argument(
+        "--pairs",
+        metavar="TIME",
+        help="Measure costs again so long, as 10min, both commits by turns, those first that rose most.",
+    )
+    gate.add_argument(
         "--undecided",
         choices=["pass", "fail"],
         default="pass",
@@ -89,9 +94,13 @@ def _run_gate(arguments: argparse.Namespace) -> int:
     from spinbench.foundation import atomic
     from spinbench.history import gate
     from spinbench.history.regression_test.formatting import format_verdict
+    from spinbench.inference.budget import parse_seconds
 
     atomic.check_outputs(arguments.output, gate.SUFFIXES)
-    report = gate.gate(history_root(), arguments.base, arguments.head, machine=arguments.machine)
+    seconds = None
+    if arguments.pairs is not None:
+        seconds, _ = parse_seconds(arguments.pairs, "--pairs", cpu=False)
+    report = gate.gate(history_root(), arguments.base, arguments.head, machine=arguments.machine, pairs=seconds)
     for path in arguments.output:
         gate.write_report(report, path)
     verdict = report.judgement.verdict

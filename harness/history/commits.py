@@ -59,7 +59,12 @@ def collect_sides(history: recorder.History, base_commit: str, head_commit: str)
         )
     *past, newest = before_head
     changed = detect_cost_changes(names, before_head)
-    return Sides(newest, select_runs(head, compared_settings), tuple(past), changed, tuple(left_out))
+    configs, head_configs = (
+        {place: record.config for place, record in _select_records(records, compared_settings)}
+        for records in (base, head)
+    )
+    cells = {place: (config, head_configs[place]) for place, config in configs.items() if place in head_configs}
+    return Sides(newest, select_runs(head, compared_settings), tuple(past), changed, tuple(left_out), cells)
 
 
 def newest_commits(history: recorder.History, head: str, limit: int) -> list[str]:
@@ -127,13 +132,17 @@ def settings_by_cell(records: Iterable[Record]) -> dict[Key, Settings]:
 
 def select_runs(records: Sequence[Record], settings_by_key: Mapping[Key, Settings]) -> Runs:
     """Of the cells and settings that are wanted."""
+    return measurements.group_runs(_select_records(records, settings_by_key), axes.metrics())
+
+
+def _select_records(records: Sequence[Record], settings_by_key: Mapping[Key, Settings]) -> list[tuple[Place, Record]]:
     several = len({family for family, _ in settings_by_key}) > 1
     chosen = []
     for record in records:
         key = _cell_key(record)
         if key in settings_by_key and _have_same_settings(_comparable_settings(record), settings_by_key[key]):
             chosen.append((_label_family(key, several), record))
-    return measurements.group_runs(chosen, axes.metrics())
+    return chosen
 
 
 def _label_family(key: Key, several: bool) -> Place:

@@ -6,17 +6,24 @@ A report is also a file that CI services show: Markdown for a job's summary, and
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import atomic
+from spinbench.foundation.git import Checkout
+from spinbench.foundation.remarks import format_count
+from spinbench.history import builds
 from spinbench.history.commits import collect_sides
+from spinbench.history.pairs import measure_pairs
 from spinbench.history.recorder import History
 from spinbench.history.regression_test import formatting
 from spinbench.history.regression_test.judge import Finding, Judgement, judge
+from spinbench.history.regression_test.measurements import Place, Sides
 
 SUFFIXES = (".md", ".xml")
 SUITE = "spinbench gate"
@@ -61,7 +68,14 @@ class GateReport:
         return f"on {self.machine}: {formatting.format_summary(self.judgement)}"
 
 
-def gate(root: Path, base: str | None = None, head: str | None = None, *, machine: str | None = None) -> GateReport:
+def gate(
+    root: Path,
+    base: str | None = None,
+    head: str | None = None,
+    *,
+    machine: str | None = None,
+    pairs: float | None = None,
+) -> GateReport:
     """Compare what the history knows of two commits.
 
     Args:
@@ -69,15 +83,17 @@ def gate(root: Path, base: str | None = None, head: str | None = None, *, machin
         base: a commit; by default the newest recorded one before `head`, on its branch if there is one.
         head: a commit; by default the newest recorded one of the current branch.
         machine: whose history; by default this machine's.
+        pairs: seconds in which costs are measured again, by pairs of processes, those first that rose most; None:
+            what the history knows is all.
 
     Raises:
         HistoryError: there is no history, a commit has no results, or the commits have nothing in common.
     """
     history = History.open(root, machine)
-    return compare_commits(history, *_choose_commits(history, base, head))
+    return compare_commits(history, *_choose_commits(history, base, head), pairs)
 
 
-def compare_commits(history: History, base: str, head: str) -> GateReport:
+def compare_commits(history: History, base: str, head: str, pairs: float | None = None) -> GateReport:
     """The same of two full hashes that have results.
 
     Raises:
@@ -87,13 +103,47 @@ def compare_commits(history: History, base: str, head: str) -> GateReport:
     if not sides.common:
         why = "; ".join(sides.exclusions) or "neither has a record"
         raise HistoryError(f"there is nothing to compare between {base[:8]} and {head[:8]}: {why}")
+    judgement = judge(sides)
+    if pairs is not None:
+        judgement = _judge_by_pairs(history.checkout, (base, head), sides, judgement, pairs)
     return GateReport(
         machine=history.machine,
         base=base,
         head=head,
         titles=(history.checkout.subject(base), history.checkout.subject(head)),
-        judgement=judge(sides),
+        judgement=judgement,
     )
+
+
+def _judge_by_pairs(
+    checkout: Checkout, commits: tuple[str, str], sides: Sides, judgement: Judgement, seconds: float
+) -> Judgement:
+    """The judgement after the costs that rose most, by what is known of them, were measured by pairs."""
+    rises: dict[Place, float] = {}
+    for finding in judgement.findings:
+        if finding.metric.judged == "cost" and finding.ratio is not None:
+            rises[finding.place] = max(finding.ratio, rises.get(finding.place, 0.0))
+    cells = {
+        place: sides.cells[place]
+        for place in sorted(rises, key=lambda place: -rises[place])
+        if place in sides.cells and sides.cells[place][0]["budget"].get("samples")
+    }
+    try:
+        base, head = (builds.build(checkout, commit).python for commit in commits)
+    except HistoryError as error:
+        return replace(judgement, notes=(*judgement.notes, f"costs were not measured by pairs: {error}"))
+    measured, refusals = measure_pairs((base, head), cells, seconds, _report_pair)
+    judgement = judge(sides, measured)
+    if rest := len(cells) - len(measured) - len(refusals):
+        refusals.append(f"{format_count(rest, 'cell')} not measured by pairs, for lack of time")
+    return replace(judgement, notes=(*judgement.notes, *refusals))
+
+
+def _report_pair(place: Place, logs: Sequence[float]) -> None:
+    """While it goes on, on standard error."""
+    ratio, starts = math.exp(sum(logs) / len(logs)), format_count(len(logs), "start")
+    line = f"spinbench: {formatting.format_place(place)}: x{ratio:.2f} in {starts} by pairs"
+    print(line, file=sys.stderr, flush=True)
 
 
 def _choose_commits(history: History, base: str | None, head: str | None) -> tuple[str, str]:

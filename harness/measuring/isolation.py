@@ -119,24 +119,30 @@ class WorkerPool:
 class Worker:
     """A process that measures the cells it is sent, one JSON line each way (`spinbench.measuring.worker`).
 
+    Args:
+        core, device: that it measures on.
+        cache, python: a folder for compiled code, and the interpreter; None: those of all, and of this process.
+
     Attributes:
         spoiled: whether a cell left the process in another state than it found it in; replace it then.
     """
 
     spoiled = False
 
-    def __init__(self, core: int, device: str, cache: Path | None = None) -> None:
+    def __init__(self, core: int, device: str, cache: Path | None = None, *, python: Path | None = None) -> None:
         self._since = time.perf_counter()
         self._ready = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        variables = worker_environment(device, cache)
+        if python:  # a path of this process would hide what is installed there
+            variables.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "spinbench.measuring.worker", str(core)],
+            [str(python or sys.executable), "-P", "-m", "spinbench.measuring.worker", str(core)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=worker_environment(device, cache),
-            # A new session, so that killing the worker kills its children.
-            start_new_session=True,
+            env=variables,
+            start_new_session=True,  # so that killing the worker kills its children
         )
 
     def measure(self, cell: Mapping[str, object], limit: float) -> process_state.Answer:

@@ -75,6 +75,7 @@ def run(
                 "SPINBENCH_MACHINE": str(WORKFLOW["env"]["SPINBENCH_MACHINE"]),
                 "CELLS": CELLS,
                 "SEEDS": "0 1",
+                "PAIRS": "1s",
                 **{str(name): str(value) for name, value in step.get("env", {}).items()},
                 **variables,
             },
@@ -95,6 +96,7 @@ def test_the_gate_compares_both_commits(clone: Path) -> None:
     assert f"base {target[:8]} commit 1" in said["compare"]
     assert f"head {head[:8]} commit 2" in said["compare"]
     assert "numbers identical in 2 of 2 runs" in said["compare"]
+    assert "costs were not measured by pairs: it has no pyproject.toml" in said["compare"]
     assert re.search(r"on github-ubuntu-24.04: \d+ tests: 0 worse", said["compare"])
     assert list((clone / "report").glob("*.html"))
 

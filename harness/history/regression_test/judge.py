@@ -17,11 +17,11 @@ import numpy as np
 from spinbench.history import axes
 from spinbench.history.regression_test.effects import EFFECTS, Effects
 from spinbench.history.regression_test.measurements import Place, Run, Sides, runs_with_metric
+from spinbench.history.regression_test.paired_effects import paired_effects
 from spinbench.history.regression_test.significance import Decision, FindingVerdict
 from spinbench.inference.checks.evidence import LEVELS
 
-# Quantities whose levels of evidence are compared.
-# Of a result, whose evidence has a level, and their titles.
+# Quantities of a result whose levels of evidence are compared, and their titles.
 QUANTITIES = {"marginals": "marginals", "log_z": "log Z"}
 VERDICTS = ("worse", "better", "undecided", "not worse than 10 %", "identical", "shown")
 # Share of waiting in the runs' wall time from which the machine counts as busy.
@@ -139,15 +139,23 @@ class Judgement:
         return bool(self.worse) or any(change.verdict == "fails" for change in self.changes)
 
 
-def judge(sides: Sides) -> Judgement:
-    """Test every metric that any of the runs has, in the cells that both sides have."""
+def judge(sides: Sides, pairs: Mapping[Place, Sequence[float]] | None = None) -> Judgement:
+    """Test every metric that any of the runs has, in the cells that both sides have; costs as `paired_effects` does in
+    cells that were measured by `pairs`."""
+    by_seeds = sides.without(pairs or ())
     runs = [run for side in (sides.base, sides.head) for cell_runs in side.values() for run in cell_runs.values()]
     measured = {name for run in runs for name in run.values}
-    effects = [EFFECTS[metric.judged](metric, sides) for metric in axes.metrics() if metric.name in measured]
+    effects = [
+        EFFECTS[metric.judged](metric, by_seeds if metric.judged == "cost" else sides)
+        for metric in axes.metrics()
+        if metric.name in measured
+    ]
+    if pairs:
+        effects.append(paired_effects(pairs))
     decided = [(tested_effects, decision) for tested_effects in effects for decision in tested_effects.decisions()]
     common = [(sides.base[place], sides.head[place]) for place in sides.common]
-    pairs = [(base[seed].answer, head[seed].answer) for base, head in common for seed in base.keys() & head.keys()]
-    fingerprints = [pair for pair in pairs if all(pair)]
+    answers = [(base[seed].answer, head[seed].answer) for base, head in common for seed in base.keys() & head.keys()]
+    fingerprints = [pair for pair in answers if all(pair)]
     findings = (
         *(finding for tested, decision in decided for finding in _findings_with_test(tested, decision, sides)),
         *(finding for tested_effects in effects for finding in _findings_without_test(tested_effects, sides)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,6 +91,8 @@ class Sides:
         past: of what was measured before base, oldest first.
         changed: for each neighbouring pair of the past, the last one with base: whether its cost changed, so that its
             difference is no noise.
+        exclusions: sentences about what has no counterpart.
+        cells: configurations of the common cells at base and at head, where the history has them.
     """
 
     base: Runs
@@ -98,11 +100,19 @@ class Sides:
     past: tuple[Runs, ...] = ()
     changed: tuple[bool, ...] = ()
     exclusions: tuple[str, ...] = ()
+    cells: Mapping[Place, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def common(self) -> list[Place]:
         """Cells of both sides."""
         return sorted(self.base.keys() & self.head.keys())
+
+    def without(self, places: Container[Place]) -> Sides:
+        """The same less some cells of base and head."""
+        base, head = (
+            {place: runs for place, runs in side.items() if place not in places} for side in (self.base, self.head)
+        )
+        return replace(self, base=base, head=head)
 
 
 def summarize_record(record: record_types.Record, metrics: Iterable[Metric]) -> Run:
