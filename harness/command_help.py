@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.remarks import unknown_name
@@ -109,7 +109,17 @@ EXIT_STATUSES = {
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that offers the closest option in place of a misspelt one."""
+    """A parser whose refusals are one sentence, with the closest option or choice in place of a misspelt one."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse refuses as a `SpinbenchError`."""
+        raise SpinbenchError(f"{self.prog}: {message}; {self.prog} --help says what it takes")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Argparse asks this of each word that has `choices`."""
+        if action.choices is not None and value not in action.choices:
+            subject = "/".join(action.option_strings) or action.dest
+            raise unknown_name(f"{subject} of {self.prog}", str(value), map(str, action.choices))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's own.

@@ -40,7 +40,9 @@ def build_parser() -> CommandParser:
     add_command(commands, "sweep", add_help=False)
     run = _about_a_model(commands, "run", "so long, as 2s or 1min, or after so many samples, as 5000")
     run.add_argument("--method", default="gibbs", metavar="NAME", help="Run this method or .py file; gibbs by default.")
-    run.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="Set a value; may be repeated.")
+    run.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="Set a setting of the method; may be repeated."
+    )
     run.add_argument("--backend", metavar="NAME", help="Compute on this backend; by default numba, if it can.")
     run.add_argument("--tier", metavar="TIER", help="Run only a kernel (native) or only the array program (generic).")
     run.add_argument("--kernel", metavar="DISTRIBUTION", help="Run the kernel that this Python distribution brings.")
@@ -70,7 +72,7 @@ def build_parser() -> CommandParser:
     bracket.add_argument("--assumed", action="store_true", help="Show bounds, too, that hold if tempering has mixed.")
     add_command(commands, "list")
     peers = add_command(commands, "peers")
-    peers.add_argument("what", nargs="?", choices=["install"], help="Install libraries; without it they are listed.")
+    peers.add_argument("action", nargs="?", choices=["install"], help="Install libraries; without it they are listed.")
     peers.add_argument("names", nargs="*", metavar="PEER", help="Install these.")
     report = add_command(commands, "report")
     report.add_argument(
@@ -121,7 +123,9 @@ def build_parser() -> CommandParser:
     check = add_command(commands, "check")
     check.add_argument("--backend", metavar="NAME", help="Check this backend; all by default.")
     check.add_argument("--method", metavar="NAME", help="Check this method; all by default.")
-    check.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="Set a value; may be repeated.")
+    check.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="Set a setting of the method; may be repeated."
+    )
     check.add_argument("--only", metavar="TEXT", help="Run only the checks that have this in their names.")
     check.add_argument("-x", dest="stop_at_first", action="store_true", help="End with the first failure.")
     check.add_argument(

@@ -22,7 +22,7 @@ def check_outputs(outputs: Sequence[Path], suffixes: Sequence[str]) -> None:
     """Raises SpinbenchError, before the time is spent, where an answer could not be written to one of these files."""
     for path in outputs:
         if path.suffix.lower() not in [suffix.lower() for suffix in suffixes]:
-            raise SpinbenchError(f"--output {path} was given; {', '.join(suffixes)} are the suffixes that are allowed")
+            raise SpinbenchError(f"--output {path} was given; the suffix has to be {' or '.join(suffixes)}")
         if not path.absolute().parent.is_dir():
             raise SpinbenchError(f"--output {path} was given; there is no such folder")
 

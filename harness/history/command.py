@@ -52,7 +52,7 @@ def add(commands: Subcommands) -> None:
     history.add_argument("--since", metavar="COMMIT", help="Show only what comes after this commit.")
     history.add_argument("--worse", action="store_true", help="Show only what got worse.")
     history.add_argument("--last", type=int, metavar="N", help="Look at so many recorded commits; 60 by default.")
-    actions = history.add_subparsers(dest="what", metavar="ACTION", title="several machines")
+    actions = history.add_subparsers(dest="action", metavar="ACTION", title="several machines")
     sentence = "Merge the histories of other machines into this one; may be repeated."
     epilog = "An example: spinbench history merge ../laptop/.asv"
     merge = actions.add_parser("merge", help=sentence, description=sentence, epilog=epilog)
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _print_lines([str(calibrate(history_root(), arguments.machine))])
         case "gate":
             return _run_gate(arguments)
-        case "history" if arguments.what == "merge":
+        case "history" if arguments.action == "merge":
             from spinbench.history.merge import merge
 
             return _print_lines(merge(history_root(), arguments.folders).sentences())

@@ -134,7 +134,7 @@ def _method_summary(method: str) -> str:
 
 def run_peers(arguments: Namespace) -> int:
     """`spinbench peers`: print which there are, what they run, and what the others need, or install some."""
-    if arguments.what == "install":
+    if arguments.action == "install":
         return install_peers(arguments.names)
     _print_peers()
     print("spinbench peers install NAME … installs those that are packages into this environment")

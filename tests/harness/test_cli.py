@@ -180,6 +180,11 @@ def test_each_option_has_a_sentence(name: str) -> None:
         ("--hlep", "no option is named '--hlep'; did you mean --help or -h?"),
         ("list all", "spinbench list has no use for 'all'; spinbench list --help says what it takes"),
         ("run gird", "no file or model is named 'gird'; did you mean grid?"),
+        ("run grid --seed 1.5", "spinbench run: argument --seed: invalid int value: '1.5'; spinbench run --help says"),
+        ("run grid --budget -3s", "spinbench run: argument --budget: expected one argument; "),
+        ("peers insta pgmax", "no action of spinbench peers is named 'insta'; did you mean install?"),
+        ("check --tier nativ", "no --tier of spinbench check is named 'nativ'; did you mean native?"),
+        ("run", "spinbench run: the following arguments are required: MODEL; "),
         ("run my.ui", "no file is named 'my.ui'; spinbench list shows the models"),
     ],
 )

@@ -337,4 +337,4 @@ def test_files_of_a_failed_cell(project: Any, rng: np.random.Generator, two: Two
 
 def test_a_report_goes_to_known_files_alone(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_gate("--output", "gate.txt") == 2
-    assert ".md, .xml are the suffixes" in capsys.readouterr().err
+    assert "the suffix has to be .md or .xml" in capsys.readouterr().err

@@ -157,7 +157,7 @@ def test_a_method_from_a_file(path: Path, tmp_path: Path, name: str, capsys: pyt
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--output", "x.txt"], "--output x.txt was given; .MAR, .PR, .MPE, .csv are the suffixes that are allowed"),
+        (["--output", "x.txt"], "--output x.txt was given; the suffix has to be .MAR or .PR or .MPE or .csv"),
         (["--set", "scan"], "--set scan was given; NAME=VALUE is needed"),
         (["--set", "scan=raster", "--set", "scan=random"], "--set scan=random was given, and scan before; once"),
         (["--set", "scan=snake"], "snake"),
