@@ -41,6 +41,9 @@ _FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
 # What may be another when a sweep is resumed: who runs its cells, and for how long.
 _OF_THE_CALL = re.compile(r"\+{0,2}(?:launcher|hydra/launcher|hydra\.launcher|time_limit|sweep_dir)\b")
 
+# The same, and what a search may go on with; paths of files may be written in another way.
+_NOT_OF_CELLS = re.compile(rf"{_OF_THE_CALL.pattern}|\+{{0,2}}hydra\b|\+{{0,2}}model\.(?:path|evidence|corpus)=")
+
 _OF_A_FILE = re.compile(r"\+{0,2}model\.(?:path|evidence|corpus)=(.*)", re.DOTALL)
 
 
@@ -65,8 +68,8 @@ class Arguments:
         """Flags may stand anywhere; `--resume FOLDER` without overrides takes those of the first start.
 
         Raises:
-            SpinbenchError: the folder to resume is none of a sweep, asks for more than a file may, or has relative
-                paths and was started elsewhere.
+            SpinbenchError: the folder to resume is none of a sweep, has other cells, asks for more than a file may, or
+                has relative paths and was started elsewhere.
         """
         flags: list[str] = []
         overrides: list[str] = []
@@ -114,6 +117,8 @@ class Arguments:
                 changed = set(map(_key, of_the_call))
                 stored = _check_stored_overrides(resume, *first)
                 overrides = [line for line in stored if _key(line) not in changed] + of_the_call
+            else:
+                _check_same_cells(resume, first[0], overrides)
         return cls(tuple(flags), tuple(overrides), resume, profile)
 
     @property
@@ -161,6 +166,16 @@ def read_command(folder: Path) -> tuple[list[str], str]:
         raise SpinbenchError(
             f"{folder} is not the folder of a sweep (it has no readable {COMMAND_FILE}), so there is nothing to resume"
         ) from error
+
+
+def _check_same_cells(folder: Path, stored: Sequence[str], given: Sequence[str]) -> None:
+    first, again = ([line for line in lines if not _NOT_OF_CELLS.match(line)] for lines in (stored, given))
+    if others := sorted(set(again) ^ set(first)):
+        raise SpinbenchError(
+            f"--resume {folder} goes on with the cells of {shlex.join(first)}, and {shlex.join(again)} was given, "
+            f"which differs in {shlex.join(others)}; give what was given first, or start another sweep, into the same "
+            "folder with sweep_dir=FOLDER"
+        )
 
 
 def _check_stored_overrides(folder: Path, overrides: list[str], started_in: str) -> list[str]:

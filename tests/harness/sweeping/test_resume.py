@@ -116,8 +116,20 @@ def test_a_call_never_replaces_what_a_folder_says() -> None:
     Path("out").mkdir()
     stored = {"overrides": ["model=grid", "seed=0,1"], "started_in": "/elsewhere", "report": None}
     Path("out/sweep.json").write_text(json.dumps(stored))
-    open_folder(Arguments.parse(["--resume", "out", "model=torus", "seed=5"]), None, None)
+    given = ["seed=0,1", "model=grid", "launcher=joblib", "hydra.launcher.n_jobs=2", "model.path=/there/a.uai"]
+    open_folder(Arguments.parse(["--resume", "out", *given]), None, None)
     assert json.loads(Path("out/sweep.json").read_text()) == stored
+
+
+@pytest.mark.parametrize("given", [["model=torus", "seed=0,1"], ["seed=5"], ["model=grid", "seed=0,1", "chains=8"]])
+def test_cells_of_another_sweep_are_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out").mkdir()
+    stored = {"overrides": ["model=grid", "seed=0,1"], "started_in": str(Path.cwd()), "report": None}
+    Path("out/sweep.json").write_text(json.dumps(stored))
+    assert sweep("--resume", "out", *given) == 2
+    message = capsys.readouterr().err
+    assert "--resume out goes on with the cells of model=grid seed=0,1, and " in message
+    assert message.strip().endswith("or start another sweep, into the same folder with sweep_dir=FOLDER")
 
 
 MODULES = ("asv", "cloudpickle", "hydra_plugins", "joblib", "json", "loky", "numpy", "pip", "sitecustomize", "submitit")

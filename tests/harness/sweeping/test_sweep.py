@@ -101,7 +101,7 @@ class TestSweep:
 
         (damaged,) = [path for path in Path("out/records").iterdir() if found["raise"]["id"] in path.read_text()]
         damaged.write_text('{"schema": 1, "id"')
-        assert sweep("--resume", "out", "-m", *QUICK, "method.how=well,raise") == 1
+        assert sweep("-m", *QUICK, "method.how=well,raise", "sweep_dir=out") == 1
         after = {entry["config"]["method"]["how"]: entry["id"] for entry in stored("out")}
         same = {how for how in found if after[how] == found[how]["id"]}
         assert same == {*found} - {"raise"}, "and no other is measured again"
