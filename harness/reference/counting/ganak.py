@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -81,6 +82,8 @@ class Task(NamedTuple):
 
 def work(task: Task) -> Iterator[float | FloatArray]:
     """In a child process: one answer, with limited memory, and nothing printed."""
+    # Python's own handler would wait for the end of the count.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # Ganak prints a message for a count of zero.
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import multiprocessing
 import os
 import sys
 import time
@@ -142,6 +143,15 @@ def test_a_count_ends_with_its_time_and_the_refusal_says_so(monkeypatch: pytest.
     with deadline.within(0.2), pytest.raises(IntractableError, match=r"after 0\.\d+ s"):
         reference.solve(pigeons(5), method="ganak", cache=False, seconds=1.0)
     assert time.perf_counter() - begin < 5
+
+
+@needs_ganak
+def test_no_count_goes_on_after_its_time() -> None:
+    with pytest.raises(IntractableError, match="ganak had not finished"):
+        reference.solve(clauses(110, 200, seed=0), method="ganak", cache=False, seconds=0.5)
+    for child in multiprocessing.active_children():
+        child.join(20)
+        assert not child.is_alive()
 
 
 def independent_sets(vertices: int) -> FactorGraph:
