@@ -26,8 +26,6 @@ from spinbench.reference.solvers import BUILT_IN, NUMPY_SOLVERS, Solvers
 
 # Share of the seconds after which no further part of a model is solved for its marginals: log Z is known by then.
 PARTS_SHARE = 0.5
-# Share of the memory for sparse tables of one part: most attempts with them fail, after a time that grows with it.
-SPARSE_SHARE = 1 / 64
 # Seconds per factor of simplifying a factor graph, most of the time on relational models of UAI-2014.
 FACTOR_SECONDS = 1.5e-5
 
@@ -209,7 +207,7 @@ def _add_parts(core: Simplification, of_core: _Solution, request: _Request) -> _
         if of_core.solver.name not in BUILT_IN or left < 0:
             raise IntractableError(f"{part.name}: out of reach")
         # without an order search: with many parts, each is small
-        alone = replace(request, limits=Limits(limits.max_bytes, left, SPARSE_SHARE), order=None, search_seconds=0.0)
+        alone = replace(request, limits=Limits(limits.max_bytes, left), order=None, search_seconds=0.0)
         problem = alone.problem(part, range(part.num_variables))
         predicted += PLANNING_SECONDS * len(problem.cardinalities)
         solution = _solve_problem(problem, alone, marginals=True, plugins_last=False)

@@ -137,13 +137,11 @@ class Limits:
     Attributes:
         max_bytes: memory.
         seconds: by prediction, `DEFAULT_SECONDS` unless the caller has a budget.
-        fallback_share: of the memory, that those fallbacks may take which see only on the way what they need.
         slicing: whether what is above the memory is taken a slice at a time.
     """
 
     max_bytes: int
     seconds: float = math.inf
-    fallback_share: float = 1.0
     slicing: bool = False
 
 
@@ -197,7 +195,7 @@ def _solver_and_fallbacks(whole: Solver, limits: Limits, *, marginals: bool) -> 
         slices = [whole.slice(limits.max_bytes, marginals=marginals)]
         rest += [solver for solver in slices if solver is not None]
     for solver in rest:
-        solver.most_bytes = limits.fallback_share * limits.max_bytes
+        solver.most_bytes = limits.max_bytes
     yield from sorted(rest, key=lambda solver: solver.predict_seconds(marginals=marginals))
 
 
@@ -215,7 +213,7 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
     width = "" if solver.width is None else f"meets width {solver.width} and "
     slices = getattr(solver, "count", 1)
     in_slices = "" if slices == 1 else f" in {slices} slices"
-    return needed, f"{solver.name} {width}would take{in_slices} {took}"
+    return needed, f"{solver.name}{solver.detail} {width}would take{in_slices} {took}"
 
 
 def _format_seconds(seconds: float) -> str:

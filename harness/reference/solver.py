@@ -30,6 +30,7 @@ class Solver(ABC):
 
     Attributes:
         name: as in `solve(method=…)`.
+        detail: what a refusal says beside the name.
         backend: where it computes.
         can_sample: whether `sample` is there.
         width: the induced width, or the number of variables that are summed jointly; None for a closed form.
@@ -43,6 +44,7 @@ class Solver(ABC):
     """
 
     name: ClassVar[str]
+    detail: ClassVar[str] = ""
     backend: ClassVar[str] = "numpy"
     can_sample: ClassVar[bool] = True
     predictable: ClassVar[bool] = True

@@ -15,20 +15,21 @@ from spinbench.errors import IntractableError, ModelError
 from spinbench.measuring import result_metrics
 from spinbench.models import FactorGraph, condition
 from spinbench.models.networks import bayesian_network
-from spinbench.reference import answering, cache
+from spinbench.reference import cache
 from spinbench.reference.choice import DEFAULT_SECONDS, Limits, candidates, first_answer
 from spinbench.reference.elimination import slices
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, ZeroWeightError
-from spinbench.reference.sparse import tables
-from spinbench.reference.sparse.tree import SparseTree
+from spinbench.reference.sparse import prediction, tables
+from spinbench.reference.sparse.prediction import estimate_size
+from spinbench.reference.sparse.tree import Limits as RowLimits
+from spinbench.reference.sparse.tree import SparseTree, eliminate
 
 SMALL = {"layers": 3, "width": 6, "observed": 1, "states": 2}
 
 
 def in_little(model: FactorGraph, monkeypatch: pytest.MonkeyPatch, max_bytes: int, **options) -> reference.ExactAnswer:
-    """The answer without slices, where sparse tables of the parts get as much memory as the whole."""
-    monkeypatch.setattr(answering, "SPARSE_SHARE", 1.0)
+    """The answer without slices."""
     monkeypatch.setattr(slices, "MAX_SLICES", 0)
     return reference.solve(model, max_bytes=max_bytes, **{"cache": False} | options)
 
@@ -104,7 +105,7 @@ def test_predictions_count_the_parts_and_a_short_budget_leaves_them_open() -> No
     of_core = reference.solve(model, marginals=False, cache=False).cost
     assert of_core is not None
     assert found.cost.seconds > of_core.seconds
-    short = reference.solve(model, max_bytes=2**24, seconds=1e-3, cache=False)
+    short = reference.solve(model, max_bytes=2**24, seconds=4e-3, cache=False)
     assert short.log_z == pytest.approx(found.log_z, abs=1e-10)
     assert np.isnan(short.flat).sum() > np.isnan(found.flat).sum()
 
@@ -206,10 +207,33 @@ def test_exact_answers_where_whole_tables_are_too_large() -> None:
 
 def test_rows_are_counted_before_they_are_made() -> None:
     solver = SparseTree.build(Problem(all_different(7)))
+    assert solver.memory(marginals=True) > 2**18
     solver.most_bytes = 2**18
-    assert solver.memory(marginals=True) == 0
     with pytest.raises(PrecisionError, match="what its zeros leave possible"):
         solver.solve(marginals=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_estimated_from_a_few_states(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    problem = Problem(bayesian_network(layers=4, width=10, states=3, determinism=0.9, observed=0, seed=seed))
+    network, order = problem.network, problem.order.order.tolist()
+    every = network.tables, network.cardinalities, order
+    rows = estimate_size(*every).rows
+    eliminate(network.tables, network.constant, *every[1:], RowLimits(rows))
+    with pytest.raises(tables.TooManyError):
+        eliminate(network.tables, network.constant, *every[1:], RowLimits(rows - 1))
+    monkeypatch.setattr(prediction, "MAX_ROWS", 2**6)
+    monkeypatch.setattr(prediction, "ESTIMATE_SECONDS", math.inf)
+    assert rows > 2**10
+    assert rows / 2 < estimate_size(*every).rows < 2 * rows
+
+
+def test_what_zeros_leave_is_refused_by_its_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparseTree, "solve", None)
+    unlike = np.where(np.eye(4, dtype=bool), -np.inf, 0.0)
+    model = FactorGraph.from_log_tables([4] * 40, [((i, j), unlike) for i in range(40) for j in range(i % 5, i, 3)])
+    with pytest.raises(IntractableError, match="over what its zeros leave possible meets width"):
+        reference.solve(model, cache=False, max_bytes=2**16, seconds=1.0, method="bucket_tree")
 
 
 def test_needs_zeros() -> None:
