@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from spinbench.reference.network import FloatArray
 from spinbench.reference.orders import goatd
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
-
-if TYPE_CHECKING:
-    pass
 
 LOG2 = math.log(2)
 # Largest k of a factor 2^k that doubles hold.
