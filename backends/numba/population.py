@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Backend, Kernel, Model
-from spinbench.backends.numba.gibbs.shared import JIT
+from spinbench.backends.numba.gibbs.shared import CALLED, JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import Array, copy_into, exp
+from spinbench.backends.numba.simd import Array, copy_into, empty_array, exp
 from spinbench.backends.numba.tables.layout import LaneChains, lane_chains, lane_tables, merge_lane_blocks
 from spinbench.backends.numba.tables.sweeps import Request, run_sweeps, sum_weights
 from spinbench.foundation import deadline
@@ -81,7 +81,7 @@ def make_particles(x: Array, chains: int, count: int) -> Particles:
     )
 
 
-@njit(**JIT)
+@njit(**CALLED)
 def _raise(rise, part):
     """log_w += rise log_p."""
     chains, count = part.log_w.shape
@@ -90,10 +90,12 @@ def _raise(rise, part):
         part.log_w[lane // count, lane % count] += rise * part.log_p[lane // size, lane % size]
 
 
-@njit(**JIT)
+@njit(**CALLED)
 def weigh(log_w, weights):
     """weights (P,) become those of log_w over the largest; (log of the largest, Σ w, Σ w²), -inf first if all are 0."""
-    top, total, squares = log_w.max(), 0.0, 0.0
+    top, total, squares = -np.inf, 0.0, 0.0
+    for j in range(log_w.size):
+        top = max(top, log_w[j])
     for j in range(log_w.size):
         # `exp` of -∞ gives a tiny number and not 0.
         weights[j] = exp(log_w[j] - top) if log_w[j] > -np.inf else 0.0
@@ -102,7 +104,7 @@ def weigh(log_w, weights):
     return top, total, squares
 
 
-@njit(**JIT)
+@njit(**CALLED)
 def choose_particles(weights, total, u, first, source):
     """Systematic resampling with one uniform number: source (P,) becomes first + the particle of each place."""
     count = weights.size
@@ -115,11 +117,11 @@ def choose_particles(weights, total, u, first, source):
         source[j] = first + i
 
 
-@njit(**JIT)
+@njit(**CALLED)
 def _resample(course, u, x, part):
     """Where too few particles count; u (C,). x (K, N, B) is written to."""
     chains, count = part.log_w.shape
-    size, weights, any_poor = x.shape[2], np.empty(count), False
+    size, weights, any_poor = x.shape[2], empty_array(count, np.float64), False
     for c in range(chains):
         log_w = part.log_w[c]
         top, total, squares = weigh(log_w, weights)

@@ -237,7 +237,7 @@ class Form:
 
     def run(self, request: Request, steps: Steps, chains: Chains) -> None:
         """The sweeps; threads run this at once, on chains of their own."""
-        raise NotImplementedError
+        self.run_and_copy(request, steps, Copies(0, 0, np.empty((0, *chains.s.shape), dtype=chains.s.dtype)), chains)
 
     def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
         """As `run` of a form that has `look_steps`, with copies on the way."""

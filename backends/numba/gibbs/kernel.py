@@ -26,7 +26,6 @@ from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
     Rungs,
     climb_rungs,
-    compile_climb,
     lane_slopes,
     load_looks,
     looks,
@@ -138,8 +137,6 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
                 form.looks(self._request, state.look_keys[none], 0, state.s[none], state.x[none])
             else:
                 load_looks(self._source, self._request)
-            if self.look_steps(state):
-                form.run_and_copy(self._request, Steps(0, 0), Copies(0, 0, state.s[None][:0]), self._chains_of(state))
         return state
 
     def init(self, seed: int, start: Array) -> GibbsState:
@@ -206,7 +203,7 @@ class GibbsKernel(Kernel[Tables, GibbsState]):
             return super().climb(state, betas, sweeps)
         # Here and not in `prepare`: only some runs use stepping stones.
         with deadline.compiling():
-            compile_climb(self._source)
+            climb_rungs(self._source, 0, Rungs(betas[:1], 1, 0), np.zeros((1, len(self._tables.order))))
         self._source.drop_rows()
         chains = len(state.sweep_log_t)
         form = self._form_for(chains)

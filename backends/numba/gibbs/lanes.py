@@ -136,9 +136,8 @@ def log_forced_rows(f, tail, b):
             store(b.levels, c, load_vector(b.levels, c) - larger(x, ZERO(x)))
             product = load_vector(b.levels, b.chains + c)
             store(b.levels, b.chains + c, product + (product + ONE(x)) * exp(-magnitude(x)))
-        if i % TERMS == TERMS - 1:
+        if i % TERMS == TERMS - 1 or i == tail - 1:
             flush_log_levels(b)
-    flush_log_levels(b)
 
 
 @njit(**WRITTEN_OUT)
@@ -181,7 +180,7 @@ def update_lanes(f, i, b):
 
 
 @njit(**JIT)
-def run_lanes(f, request, steps, chains, chib):
+def run_lanes(f, request, steps, chains, copies, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, count = s.shape
     width = 64 // s.itemsize
@@ -194,6 +193,7 @@ def run_lanes(f, request, steps, chains, chib):
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * n * count)
         b = Block(count, address(s, k * n * count), walker, gammas, spare, totals, levels, log_levels)
+        copied, due, flushed = 0, steps.first + copies.first, steps.first
         for t in range(steps.first, steps.end):
             set_walk(keys[k], np.uint64(t) * np.uint64(n + 1), walker)
             if chib is not None:
@@ -203,21 +203,14 @@ def run_lanes(f, request, steps, chains, chib):
                     log_t[k, c] = log_add(log_t[k, c], log_level[c])
             for i in range(n):
                 update_row(g, i, request.averaged, b, None)
-            if (t - steps.first) % FLUSH == FLUSH - 1:
+            is_due = t + 1 == due and copied < len(copies.states)
+            if is_due or t + 1 == flushed + FLUSH or t + 1 == steps.end:
                 add_recent(totals, out, factor, n * count)
-        add_recent(totals, out, factor, n * count)
+                flushed = t + 1
+            if is_due:
+                copy_into(copies.states[copied, k], s[k])
+                copied, due = copied + 1, due + copies.every
     keep(log_level, level, recent, walk, saved)
-
-
-@njit(**JIT)
-def run_lanes_with_snapshots(f, request, steps, chains, copies):
-    first, end = steps.first, steps.first + copies.first
-    for k in range(len(copies.states)):
-        run_lanes(f, request, Steps(first, end), chains, None)
-        copy_into(copies.states[k], chains.s)
-        first, end = end, end + copies.every
-    if first < steps.end:
-        run_lanes(f, request, Steps(first, steps.end), chains, None)
 
 
 class Lanes(Form):
@@ -233,8 +226,5 @@ class Lanes(Form):
         s = in_blocks(states.astype(self.real, copy=False).T, blocks, size)
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
-    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
-        run_lanes(self.tables, request, steps, chains, request.chib or None)
-
     def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
-        run_lanes_with_snapshots(self.tables, request, steps, chains, copies)
+        run_lanes(self.tables, request, steps, chains, copies, request.chib or None)

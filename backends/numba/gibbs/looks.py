@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import WORD, Chains, Flat, Request, Source, Steps
+from spinbench.backends.numba.gibbs.form import WORD, Chains, Copies, Request, Source, Steps
 from spinbench.backends.numba.gibbs.lanes import (
     Block,
     Lanes,
@@ -19,7 +19,7 @@ from spinbench.backends.numba.gibbs.lanes import (
     run_lanes,
     update_lanes,
 )
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, pointers, set_walk, vector_width
+from spinbench.backends.numba.gibbs.shared import JIT, pointers, set_walk, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
@@ -33,6 +33,8 @@ from spinbench.backends.numba.simd import (
 )
 
 LANES = 16
+# Largest number of states that are copied between two temperatures' slopes, beyond those of a sweep.
+MAX_STATES = 2**18
 # Options of sweeps that record nothing but states.
 NOTHING = Request(False, False, 0, 0.0)
 
@@ -95,18 +97,10 @@ def run_lane_looks(f, request, keys, step, mode, s, logs):
     keep(level, u, walk, saved, logs)
 
 
-@njit(**INLINE)
-def _scale_to_beta(f, beta):
-    """The tables of p*^β."""
-    # `forced` and `sign` are only used for log T, which is not recorded at other temperatures.
-    weights, biases = f.weights.dtype.type(beta) * f.weights, f.biases.dtype.type(beta) * f.biases
-    return Flat(f.start, f.later, f.columns, weights, biases, f.forced, f.sign, f.sequence)
-
-
 @njit(**JIT)
 def lane_slopes(f, s, slopes):
     """a·s + ½ sᵀWs of states s (K, N, B) into slopes (K, B) float64."""
-    x = np.empty(s.shape[2])
+    x = empty_array(s.shape[2], np.float64)
     for k in range(s.shape[0]):
         states, total = s[k], slopes[k]
         total[:] = 0.0
@@ -122,31 +116,20 @@ def lane_slopes(f, s, slopes):
                 total[c] += x[c] * row[c]
 
 
-@njit(**JIT)
-def _climb_lanes(f, rungs, keys, s, slopes):
-    """slopes (K, S, blocks, B)."""
-    sums, log_t = np.zeros(s.shape), np.zeros((s.shape[0], s.shape[2]))
-    chains = Chains(keys, s, s[0], log_t, sums, log_t)
-    t = rungs.first
-    for k in range(len(rungs.betas)):
-        g = _scale_to_beta(f, rungs.betas[k])
-        for j in range(rungs.sweeps):
-            run_lanes(g, NOTHING, Steps(t, t + 1), chains, None)
-            lane_slopes(f, s, slopes[k, j])
-            t += 1
-
-
-def compile_climb(source: Source) -> None:
-    """Compile what chains call that climb."""
-    keys, s, _ = Lanes(source).begin(0, np.empty((0, 1), dtype=source.real))
-    _climb_lanes(source.flat, Rungs(np.empty(0), 1, 0), keys, s, np.empty((0, 1, *s.shape[::2])))
-
-
 def climb_rungs(source: Source, seed: int, rungs: Rungs, states: Array) -> tuple[Array, Array]:
     """From `states` (C, N) through all rungs, one after the other: (states, slopes (K, S, C) after each sweep)."""
-    chains = len(states)
-    lanes = Lanes(source)
-    keys, s, _ = lanes.begin(seed, states.T)
+    count, lanes, f = len(states), Lanes(source), source.flat
+    keys, s, x = lanes.begin(seed, states.T)
+    chains = Chains(keys, s, x, np.zeros(count), *lanes.no_sums(s))
     slopes = np.empty((len(rungs.betas), rungs.sweeps, len(s), s.shape[2]))
-    _climb_lanes(source.flat, rungs, keys, s, slopes)
-    return lanes.states(s, chains), slopes.reshape(*slopes.shape[:2], -1)[:, :, :chains]
+    together = min(rungs.sweeps, 1 + MAX_STATES // max(s.size, 1))
+    copies = Copies(1, 1, np.empty((together, *s.shape), dtype=s.dtype))
+    for k, beta in enumerate(rungs.betas.astype(source.real)):
+        # `forced` and `sign` are only used for log T, which is not recorded at other temperatures.
+        tables = f._replace(weights=beta * f.weights, biases=beta * f.biases)
+        for begin in range(0, rungs.sweeps, together):
+            first, these = rungs.first + k * rungs.sweeps + begin, slopes[k, begin : begin + together]
+            run_lanes(tables, NOTHING, Steps(first, first + len(these)), chains, copies, None)
+            visited = copies.states[: len(these)].reshape(len(these) * len(s), *s.shape[1:])
+            lane_slopes(f, visited, these.reshape(-1, s.shape[2]))
+    return lanes.states(s, count), slopes.reshape(*slopes.shape[:2], -1)[:, :, :count]

@@ -201,8 +201,5 @@ class PatternLanes(Form):
             s[k, :n, : some.shape[1]] = np.where(some > 0, MARKS[2], MARKS[0])
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
-    def run(self, request: Request, steps: Steps, chains: Chains) -> None:
-        self.run_and_copy(request, steps, Copies(0, 0, np.empty((0, *chains.s.shape), dtype=np.uint16)), chains)
-
     def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:
         run_pattern_lanes(self.tables, request, steps, chains, copies)

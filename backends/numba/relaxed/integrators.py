@@ -19,7 +19,7 @@ import numba as nb
 from spinbench.backends.numba.kernel_cache import Options
 from spinbench.backends.numba.relaxed.factors import Harmonium
 from spinbench.backends.numba.relaxed.matrices import add_scaled, product
-from spinbench.backends.numba.relaxed.tiles import KERNEL, coefficient, lanes, over_variables, stride, unit, zeros
+from spinbench.backends.numba.relaxed.tiles import KERNEL, ONCE, coefficient, lanes, over_variables, stride, unit, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
 from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
 
@@ -51,17 +51,46 @@ def force(factor, system, scratch):
 
 @nb.njit(**KERNEL)
 def _dot(x, y, n):
-    """x·y in every lane, summed in float64; y a tile or a column."""
+    """x·y in every lane, summed in float64; y a column."""
     left, right, result = address(x, 0), address(y, 0), convert(zeros(x), 0.0)
     for i in range(0, n, stride(x)):
-        at = i * unit(x)
-        # As in `add_scaled`, only one of the two branches is compiled.
-        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
-        result = result + convert(load_vector(left, at) * other, 0.0)
+        result = result + convert(load_vector(left, i * unit(x)) * coefficient(right, i, x), 0.0)
     return over_variables(x, result)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**ONCE)
+def _start(origin, step, n, r, x):
+    """Half a kick and a drift from `origin`; returns r·r before it, summed in float64."""
+    pushes, momenta, positions, to = address(origin.push, 0), address(r, 0), address(origin.position, 0), address(x, 0)
+    squares, half = convert(zeros(r), 0.0), step * r.dtype.type(0.5)
+    for i in range(0, n, stride(r)):
+        at = i * unit(r)
+        momentum = load_vector(momenta, at)
+        squares = squares + convert(momentum * momentum, 0.0)
+        momentum = momentum - half * load_vector(pushes, at)
+        store(momenta, at, momentum)
+        store(to, at, load_vector(positions, at) + step * momentum)
+    return over_variables(r, squares)
+
+
+@nb.njit(**ONCE)
+def _finish(Kx, Bp, step, n, r, target):
+    """Half a kick, whose push stays with the target; returns r·r after it and x·Kx."""
+    pulls, from_p, momenta = address(Kx, 0), address(Bp, 0), address(r, 0)
+    pushes, positions, half = address(target.push, 0), address(target.position, 0), step * r.dtype.type(0.5)
+    squares = quadratic = convert(zeros(r), 0.0)
+    for i in range(0, n, stride(r)):
+        at = i * unit(r)
+        pull = load_vector(pulls, at)
+        push = pull - load_vector(from_p, at)
+        momentum = load_vector(momenta, at) - half * push
+        store(pushes, at, push)
+        squares = squares + convert(momentum * momentum, 0.0)
+        quadratic = quadratic + convert(pull * load_vector(positions, at), 0.0)
+    return over_variables(r, squares), over_variables(r, quadratic)
+
+
+@nb.njit(**ONCE)
 def _leap(Kx, Bp, step, n, r, x):
     """A kick and a drift: r -= step (Kx - Bp), x += step r; Kx may be x."""
     pulls, pushes, momenta, positions = address(Kx, 0), address(Bp, 0), address(r, 0), address(x, 0)
@@ -82,24 +111,18 @@ def travel_by_leapfrog(system, leaps, size, scratch, origin):
     r, target, n = scratch.noise, scratch.target, system.n
     x = target.position
     step = convert(size, x.dtype.type(0))
-    half, minus = step * x.dtype.type(0.5), zeros(x) - x.dtype.type(1)
     # Energies are summed in float64: the Metropolis test takes their difference, which is small beside them.
-    kinetic = quadratic = 0.5 * _dot(r, r, n)
-    add_scaled(r, -half, origin.push, n, r)
-    add_scaled(origin.position, step, r, n, x)
+    before = after = quadratic = _start(origin, step, n, r, x)
     for k in range(leaps):
         # A single call site in the loop, since the compiler copies the function to each.
         Kx, Bp = force(system.factor, system, scratch)
         if k < leaps - 1:
             _leap(Kx, Bp, step, n, r, x)
         else:
-            add_scaled(Kx, minus, Bp, n, target.push)
-            add_scaled(r, -half, target.push, n, r)
-            quadratic = 0.5 * _dot(x, Kx, n)
-    after = 0.5 * _dot(r, r, n)
-    potential = quadratic - log_normaliser(scratch.u, system.groups, n, scratch.energy)
+            after, quadratic = _finish(Kx, Bp, step, n, r, target)
+    potential = 0.5 * quadratic - log_normaliser(scratch.u, system.groups, n, scratch.energy)
     store(address(target.potential, 0), 0, potential)
-    return (after - kinetic) + (potential - load_lanes(address(origin.potential, 0), 0, lanes(x)))
+    return 0.5 * (after - before) + (potential - load_lanes(address(origin.potential, 0), 0, lanes(x)))
 
 
 # 1 / 2π.

@@ -185,14 +185,14 @@ def _mean_acceptance(accept, count):
     return mean
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**ONCE)
 def add_energies(more, out, lanes):
     """out += more: float64, one in each lane."""
     to = address(out, 0)
     store(to, 0, load_lanes(to, 0, lanes) + load_lanes(address(more, 0), 0, lanes))
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**ONCE)
 def move(moving, proposal, current, n):
     """The chains whose proposal is accepted move."""
     _take(moving, proposal.position, current.position, n)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spinbench.backends.numba.relaxed.tiles import (
     KERNEL,
+    ONCE,
     Layout,
     coefficient,
     lanes,
@@ -95,7 +96,7 @@ def add_to_sums(values, n, sums):
         store(to, at, load_lanes(to, at, lanes(values)) + more)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**ONCE)
 def unit_means(u, groups, n, p):
     """p(s_i = 1|x) from the log-odds u."""
     whence, to = address(u, 0), address(p, 0)
@@ -131,7 +132,7 @@ def group_means(u, groups, p):
                 store(to, at, exp(load(fields, at) - top) / total)
 
 
-@nb.njit(**KERNEL)
+@nb.njit(**ONCE)
 def log_normaliser(u, groups, n, energy):
     """log Σ_s exp(s·u) in every lane, the terms in u's precision and their sum in float64; `energy` is work space."""
     whence, free, width = address(u, 0), address(groups.free, 0), unit(u)

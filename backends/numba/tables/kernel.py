@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from spinbench.api import Backend, Kernel, Model, States
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Copies, block_keys, keys_after
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, block_keys, keys_after
 from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
     STATE,
@@ -20,7 +21,6 @@ from spinbench.backends.numba.tables.single import Single, conditionals, run_sin
 from spinbench.backends.numba.tables.sweeps import (
     Request,
     force_sweep,
-    run_and_copy,
     run_sweeps,
     run_weighed,
     sum_weights,
@@ -121,14 +121,17 @@ class GraphKernel(Kernel[graph_plan.GraphTables, GraphState]):
         self, state: GraphState, steps: int, first: int, every: int
     ) -> tuple[GraphState, dict[str, Array], dict[str, Array]]:
         count = 1 + (steps - first) // every
-        copies = Copies(first, every, empty_aligned((count, *state.lanes.x.shape), STATE))
+        copies = empty_aligned((count, *state.lanes.x.shape), STATE)
         sums = np.zeros(self._shape(state.lanes))
-        request = Request(True, self._averaged, state.step, state.step + steps)
-        run_and_copy(self._t, self._order, request, copies, state.lanes, sums)
         looked_at = state.step + first + every * np.arange(count)
+        ends = [*looked_at.tolist(), state.step + steps]
+        for k, (begin, end) in enumerate(pairwise([state.step, *ends])):
+            run_sweeps(self._t, self._order, Request(True, self._averaged, begin, end), state.lanes, sums)
+            if k < count:
+                copies[k] = state.lanes.x
         state.step += steps
         statistics = {"p" if self._averaged else "s": merge_lane_blocks(sums, state.chains)}
-        return state, statistics, self._looks(state, looked_at, copies.states)
+        return state, statistics, self._looks(state, looked_at, copies)
 
     def _looks(self, state: GraphState, steps: Array, copies: Array) -> dict[str, Array]:
         """(L, C) of the states (L, K, N, B) after `steps` (L,), which are overwritten."""

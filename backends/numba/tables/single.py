@@ -124,7 +124,7 @@ def _credit(t, v, steps, averaged, x, p, sums):
 @njit(**JIT)
 def conditionals(t, order, x, p):
     """p (K, R, B) float64 of the states x as they are, at beta = 1."""
-    weights, row = np.empty(t.sizes.max()), np.empty(p.shape[1])
+    weights, row = np.empty(t.max_states), np.empty(p.shape[1])
     for k in range(x.shape[0]):
         for c in range(x.shape[2]):
             states = x[k, :, c].copy()
@@ -165,7 +165,7 @@ def run_single(t, order, request, count, chains, p, sums):
         sums: (K, R, B) float64, added to.
     """
     keys, x, _ = chains
-    weights, since = np.empty(t.sizes.max()), np.empty(order.size, dtype=np.int64)
+    weights, since = np.empty(t.max_states), np.empty(order.size, dtype=np.int64)
     for k in range(x.shape[0]):
         for c in range(min(x.shape[2], count - k * x.shape[2])):
             states, latest, total = x[k, :, c].copy(), p[k, :, c].copy(), sums[k, :, c].copy()

@@ -23,6 +23,7 @@ from spinbench.backends.numba.simd import (
     constant,
     convert,
     copy_into,
+    empty_array,
     exp,
     gather,
     in_lanes,
@@ -35,6 +36,7 @@ from spinbench.backends.numba.simd import (
     load_vector,
     log,
     store,
+    zero_array,
 )
 from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, fill_weights, pointers
 
@@ -173,10 +175,10 @@ def run_sweeps(t, order, request, chains, sums, uniform=None):
     """
     keys, x, betas = chains
     blocks, n, count = x.shape
-    rows, kmax = sums.shape[1], t.sizes.max()
-    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
-    shifts, numbers = np.empty(count, dtype=np.uint32), np.empty(32, dtype=betas.dtype)
-    weights, recent = np.empty(16 * kmax + 16, dtype=betas.dtype), np.zeros(rows * count + 16, dtype=betas.dtype)
+    rows, kmax = sums.shape[1], t.max_states
+    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
+    shifts, numbers = empty_array(count, np.uint32), empty_array(32, betas.dtype)
+    weights, recent = empty_array(16 * kmax + 16, betas.dtype), zero_array(rows * count + 16, betas.dtype)
     walker, spare, totals = line_address(walk), line_address(saved), line_address(recent)
     g, like = pointers(t), t.values[0]
     for k in range(blocks):
@@ -202,18 +204,6 @@ def run_sweeps(t, order, request, chains, sums, uniform=None):
     keep(walk, saved, shifts, numbers, weights, recent)
 
 
-@njit(**JIT)
-def run_and_copy(t, order, request, copies, chains, sums):
-    """As `run_sweeps`, with states on the way into `copies`, `gibbs.form.Copies`."""
-    first, end = request.first, request.first + copies.first
-    for j in range(len(copies.states)):
-        run_sweeps(t, order, Request(request.credited, request.averaged, first, end), chains, sums)
-        copy_into(copies.states[j], chains.x)
-        first, end = end, end + copies.every
-    if first < request.end:
-        run_sweeps(t, order, Request(request.credited, request.averaged, first, request.end), chains, sums)
-
-
 @njit(**INLINE)
 def _assign_and_add_log_p(t, v, k, b, c):
     total = fill_weights(t, v, b, c)
@@ -231,8 +221,9 @@ def force_sweep(t, order, mode, x, levels):
     It is below -1e29 where T = 0.
     """
     blocks, n, count = x.shape
-    shifts, ones = np.zeros(count, dtype=np.uint32), np.ones(count, dtype=t.values.dtype)
-    weights, recent = np.empty(16 * t.sizes.max() + 16, dtype=ones.dtype), np.zeros(count + 16, dtype=ones.dtype)
+    shifts, ones = zero_array(count, np.uint32), empty_array(count, t.values.dtype)
+    ones[:] = 1
+    weights, recent = empty_array(16 * t.max_states + 16, ones.dtype), zero_array(count + 16, ones.dtype)
     totals = line_address(recent)
     g = pointers(t)
     for k in range(blocks):

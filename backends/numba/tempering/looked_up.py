@@ -34,6 +34,7 @@ from spinbench.backends.numba.simd import (
     Array,
     Real,
     address,
+    empty_array,
     keep,
     line_address,
     load,
@@ -42,6 +43,7 @@ from spinbench.backends.numba.simd import (
     mix64,
     offset_pointer,
     store,
+    zero_array,
     zeros_aligned,
 )
 from spinbench.backends.numba.tempering.replicas import Replicas
@@ -143,12 +145,12 @@ def run_looked_up(t, w, tally, request, replicas, rungs, groups, sums):
     (keys, s), steps, sweeps = replicas, request.steps, request.sweeps
     n, columns, share = sums.shape[1], len(t.word_tables.thresholds), len(t.part)
     size, last_column = s.shape[1] * CHAINS, (w.slot.shape[0] - 1) % columns
-    recent = np.zeros((groups, (n * len(t.word_tables.pieces) + 2) * CHAINS), dtype=np.uint16)
-    weights_, energy_ = np.zeros((len(t.parts) + 2) * CHAINS, dtype=np.uint16), np.zeros(CHAINS + 8)
-    patterns_, hashes_ = np.empty(2 * CHAINS, dtype=np.uint16), np.empty(16, dtype=np.uint64)
+    recent = zero_array((groups, (n * len(t.word_tables.pieces) + 2) * CHAINS), np.uint16)
+    weights_, energy_ = zero_array((len(t.parts) + 2) * CHAINS, np.uint16), zero_array(CHAINS + 8, np.float64)
+    patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
     weights, energy = line_address(weights_), line_address(energy_)
     patterns, hashes = line_address(patterns_), line_address(hashes_)
-    scratch, mask = np.zeros((3, *w.slot.shape)), np.zeros(CHAINS, dtype=np.uint16)
+    scratch, mask = zero_array((3, *w.slot.shape), np.float64), zero_array(CHAINS, np.uint16)
     rung = load_vector(address(rungs, 0), 0)
     summed = 0
     for step in range(steps.first, steps.end):

@@ -16,9 +16,18 @@ from spinbench.api import PairwiseModel
 from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
-from spinbench.backends.numba.gibbs.shared import FLUSH, JIT, add_recent, pointers, set_walk, sum_factor
+from spinbench.backends.numba.gibbs.shared import CALLED, FLUSH, JIT, add_recent, pointers, set_walk, sum_factor
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.simd import Array, Real, address, keep, line_address, zeros_aligned
+from spinbench.backends.numba.simd import (
+    Array,
+    Real,
+    address,
+    empty_array,
+    keep,
+    line_address,
+    zero_array,
+    zeros_aligned,
+)
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
 from spinbench.backends.numba.tables.sweeps import Request as Sweeps
 from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
@@ -80,12 +89,12 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
     keys, s = replicas
     blocks, n, count = s.shape
     width = 64 // s.itemsize
-    scratch = np.zeros((3, w.slot.shape[0], w.slot.shape[1]))
-    recent, delta = np.zeros(s.size + width, dtype=s.dtype), np.zeros(count + width, dtype=s.dtype)
-    walk, saved = np.empty(count + 8, dtype=np.uint64), np.empty(count + 16, dtype=np.uint32)
+    scratch = zero_array((3, w.slot.shape[0], w.slot.shape[1]), np.float64)
+    recent, delta = zero_array(s.size + width, s.dtype), zero_array(count + width, s.dtype)
+    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
     walker, spare, deltas = line_address(walk), line_address(saved), line_address(delta)
     energy = w.energy.reshape(blocks, count)
-    change = np.zeros(count)
+    change = zero_array(count, np.float64)
     g, factor = pointers(f), sum_factor(True, s[0, 0, 0]) / sweeps
     for t in range(steps.first, steps.end):
         if t % FLUSH == 0:  # rounding errors would accumulate
@@ -147,7 +156,7 @@ def weigh_graphs(t, x, w, zeros, exact):
                 lost[k, c] = exact[k, c] == -np.inf
 
 
-@njit(**JIT)
+@njit(**CALLED)
 def _add_cold(p, slots, share, sums):
     """sums (R, L) += share p (K, R, B) of the slots (L,) that are at β = 1."""
     count, ladders = p.shape[2], slots.size
@@ -162,8 +171,9 @@ def run_graphs(t, order, replicas, w, tally, request, zeros, sums):
     """Steps of all ladders; sums (R, L) float64 gains p at β = 1."""
     (keys, x), steps, sweeps = replicas, request.steps, request.sweeps
     blocks, _, count = x.shape
-    scratch, exact = np.zeros((3, w.slot.shape[0], w.slot.shape[1])), np.zeros((blocks, count))
-    chains, p = LaneChains(keys, x, w.heat.reshape(exact.shape)), np.zeros((blocks, len(sums), count))
+    scratch = zero_array((3, w.slot.shape[0], w.slot.shape[1]), np.float64)
+    exact, p = zero_array((blocks, count), np.float64), zero_array((blocks, len(sums), count), np.float64)
+    chains = LaneChains(keys, x, w.heat.reshape(exact.shape))
     for step in range(steps.first, steps.end):
         p[:] = 0.0
         run_sweeps(t, order, Sweeps(True, True, step * sweeps, (step + 1) * sweeps), chains, p)

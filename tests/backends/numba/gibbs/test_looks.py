@@ -11,6 +11,7 @@ import pytest
 import spinbench
 from spinbench.backends.numba import NumbaBackend
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
+from spinbench.backends.numba.gibbs.lanes import run_lanes
 from spinbench.backends.numba.tables.kernel import GraphKernel
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import FactorGraph
@@ -90,3 +91,26 @@ def test_the_standard_error_of_log_z_halves_where_a_run_gets_four_times_as_long(
         scores += [(result.log_z - log_z) / result.log_z_se for result in results]
     assert all(0.4 < long / short < 0.6 for short, long in pairwise(medians))
     assert 0.67 < np.sqrt(np.mean(np.square(scores))) < 1.5
+
+
+def test_looks_and_climbs_run_the_sweeps_that_are_compiled_already() -> None:
+    model, method = sherrington_kirkpatrick(16, seed=1), Gibbs()
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    state, _ = kernel.advance(kernel.init(0, np.zeros((16, 16), dtype=np.int8)), 1)
+    compiled = set(run_lanes.signatures)
+    state, _, _ = kernel.advance_and_look(state, 4, 2, 2)
+    state, slopes = kernel.climb(state, np.array([0.3, 0.6]), 3)
+    assert set(run_lanes.signatures) == compiled
+    assert slopes.shape == (3, 2, 16)
+
+
+@pytest.mark.parametrize("many", [2**18, 1])
+def test_a_climb_does_not_depend_on_how_many_states_are_copied(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    """The slope after a sweep is of the states that the next one begins with."""
+    monkeypatch.setattr("spinbench.backends.numba.gibbs.looks.MAX_STATES", many)
+    model, method = sherrington_kirkpatrick(16, seed=1), Gibbs()
+    kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
+    state = kernel.init(0, np.zeros((16, 16), dtype=np.int8))
+    state, slopes = kernel.climb(state, np.array([0.3, 0.6]), 5)
+    log_weights = model.log_weight(kernel.states(state).T) - model.log_constant
+    np.testing.assert_allclose(slopes[-1, -1], log_weights, rtol=1e-12)
