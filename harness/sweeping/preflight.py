@@ -14,6 +14,7 @@ import math
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -21,6 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.foundation.remarks import remark
 from spinbench.models import specs
 from spinbench.sweeping import cellconfigs, composition, hydra_errors, settings_checks
 
@@ -50,6 +52,7 @@ def check(plan: composition.Plan) -> None:
     """
     trials = list(_trials(plan))
     distinct = {_text(spec): spec for _, spec in trials}
+    _remark_unread_evidence(distinct.values())
     reasons = dict(zip(distinct, refusals_of([*distinct.values()]), strict=True))
     outcomes = [(choice, reasons[_text(spec)]) for choice, spec in trials]
     refused = settings_checks.Refusals()
@@ -60,6 +63,12 @@ def check(plan: composition.Plan) -> None:
         if sentence := _unanimous([outcome for choice, outcome in outcomes if value in choice]):
             refused.add(ModelError(sentence))
     refused.raise_if_any()
+
+
+def _remark_unread_evidence(configs: Iterable[Spec]) -> None:
+    for path in dict.fromkeys(spec["path"] for spec in configs if spec.get("path") and not spec.get("evidence")):
+        if Path(f"{path}.evid").is_file():
+            remark(f"{path}.evid is there and is not read; model.evidence={path}.evid observes what it says")
 
 
 def refusals_of(configs: Sequence[Spec]) -> list[str | None]:

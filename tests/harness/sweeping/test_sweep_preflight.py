@@ -57,6 +57,17 @@ def test_a_combination_costs_its_cells_alone(overrides: list[str]) -> None:
     preflight.check(composition.plan([*CELL[1:], *overrides], multirun=True))
 
 
+def test_evidence_beside_a_model_that_is_not_read_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model=file", "model.path=good.uai", "seed=0,1"]
+    preflight.check(composition.plan([*CELL, *words], multirun=True))
+    Path("good.uai.evid").write_text("1 0 1\n")
+    preflight.check(composition.plan([*CELL, *words, "model.evidence=good.uai.evid"], multirun=True))
+    assert not capsys.readouterr().err
+    preflight.check(composition.plan([*CELL, *words], multirun=True))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "good.uai.evid is there and is not read; model.evidence=good.uai.evid observes what it says" in line
+
+
 def test_what_is_left_out_is_not_tried() -> None:
     words = ["model=grid", "model.rows=2,0"]
     plan = composition.plan([*CELL, *words], multirun=True)
