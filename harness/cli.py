@@ -42,6 +42,7 @@ HANDLERS = {
     "check": "testing.command:run",
     "init": "scaffold.package:run",
     **dict.fromkeys(HISTORY, "history.command:run"),
+    "gate": "reporting.commands.gating:run",
 }
 
 

@@ -8,7 +8,8 @@ from spinbench.reporting.commands.json_document import VERSION, Document
 
 HEAD = f"""# JSON of answers
 
-`run`, `exact`, `advise`, `bracket`, `mixing` and `audit` print one line of JSON, and nothing else, with `--json`:
+With `--json`, `run`, `exact`, `advise`, `bracket`, `mixing`, `audit` and `gate` print one line of JSON, and nothing
+else:
 
 ```sh
 spinbench run boltzmann/neural15 --budget 1000 --json > answer.json

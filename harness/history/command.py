@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinbench.command_help import add_command
+from spinbench.command_help import add_command, add_quiet_forms
 
 if TYPE_CHECKING:
     from spinbench.command_help import Subcommands
@@ -48,6 +48,7 @@ def add(commands: Subcommands) -> None:
         help="Write the report: .md, or JUnit's .xml.",
     )
     gate.add_argument("--annotate", action="store_true", help="Print the verdict as an annotation on GitHub, too.")
+    add_quiet_forms(gate)
     history = add_command(commands, "history")
     history.add_argument("--since", metavar="COMMIT", help="Show only what comes after this commit.")
     history.add_argument("--worse", action="store_true", help="Show only what got worse.")
@@ -66,51 +67,18 @@ def add(commands: Subcommands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of `COMMANDS`.
-
-    Returns:
-        The exit status: 1 if the gate found a regression, or is undecided where that is to fail; else 0.
-    """
+    """Run `record` or `history`, and return the exit status."""
     match arguments.command:
         case "record":
             from spinbench.history.recorder import record
 
             return _print_lines(record(history_root(), arguments.folders).sentences())
-        case "gate" if arguments.calibrate:
-            from spinbench.history.calibration import calibrate
-
-            return _print_lines([str(calibrate(history_root(), arguments.machine))])
-        case "gate":
-            return _run_gate(arguments)
         case "history" if arguments.action == "merge":
             from spinbench.history.merge import merge
 
             return _print_lines(merge(history_root(), arguments.folders).sentences())
         case _:
             return _run_history(arguments)
-
-
-def _run_gate(arguments: argparse.Namespace) -> int:
-    from spinbench.foundation import atomic
-    from spinbench.history import gate
-    from spinbench.history.regression_test.formatting import format_verdict
-    from spinbench.inference.budget import parse_seconds
-
-    atomic.check_outputs(arguments.output, gate.SUFFIXES)
-    seconds = None
-    if arguments.pairs is not None:
-        seconds, _ = parse_seconds(arguments.pairs, "--pairs", cpu=False)
-    report = gate.gate(history_root(), arguments.base, arguments.head, machine=arguments.machine, pairs=seconds)
-    for path in arguments.output:
-        gate.write_report(report, path)
-    verdict = report.judgement.verdict
-    if arguments.annotate and verdict != "PASS":
-        kind = {"FAIL": "error", "UNDECIDED": "warning"}[verdict]
-        print(f"::{kind} title=spinbench gate::{format_verdict(report.judgement)}")
-    print(report)
-    if verdict == "UNDECIDED":
-        return int(arguments.undecided == "fail")
-    return report.exit_status
 
 
 def _run_history(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import importlib
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,3 +86,25 @@ def page_name_patterns(hook: str) -> list[re.Pattern[str]]:
         sys.path.pop(0)
     names = re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
     return [re.compile(re.escape(name).replace("NAME", r".+")) for name in names]
+
+
+def names_off_the_page(hook: str, content: object) -> set[str]:
+    """Of the values of a JSON document, those that a page does not explain."""
+    patterns = page_name_patterns(hook)
+    return {name for name in _names(content) if not any(pattern.fullmatch(name) for pattern in patterns)}
+
+
+def _names(content: object, name: str = "") -> Iterator[str]:
+    """Of all values, joined by dots; entries of lists of objects by []."""
+    match content:
+        case dict():
+            for key, value in content.items():
+                yield from _names(value, f"{name}.{key}".lstrip("."))
+        case [dict(), *_]:
+            for entry in content:
+                yield from _names(entry, f"{name}[]")
+        case None | []:
+            # Parts that there are none of have no names.
+            pass
+        case _:
+            yield name

@@ -12,10 +12,12 @@ import msgspec
 import numpy as np
 
 from spinbench.reporting.commands import json_document as fields
+from spinbench.reporting.commands.gate_document import ChangeFields, FindingFields, GateFields
 
 # Only for types: a command should not import the code of other commands.
 if TYPE_CHECKING:
     from spinbench.auditing.audit import Audit
+    from spinbench.history.gate import GateReport
     from spinbench.inference.advising.advice import Advice
     from spinbench.inference.bracketing.interval import Interval
     from spinbench.inference.mixing import Mixing
@@ -27,7 +29,7 @@ Part = TypeVar("Part", bound=msgspec.Struct)
 def print_document(
     arguments: Namespace,
     status: int,
-    answer: Result | Advice | Interval | Mixing | Audit | None = None,
+    answer: Result | Advice | Interval | Mixing | Audit | GateReport | None = None,
     message: str | None = None,
 ) -> int:
     """Print a command's document where `--json` asks for it.
@@ -65,9 +67,22 @@ def _parts(command: str, answer: Any) -> dict[str, Any]:
             return {"interval": answer}
         case "mixing":
             return {"mixing": _copy(fields.MixingFields, answer)}
+        case "gate":
+            return {"gate": _gate_fields(answer)}
         case _:
             checks = [_copy(fields.CheckFields, check, fails=answer.fails(check)) for check in answer.checks]
             return {"audit": _copy(fields.AuditFields, answer, checks=checks)}
+
+
+def _gate_fields(report: GateReport) -> GateFields:
+    judgement = report.judgement
+    findings = [
+        _copy(FindingFields, finding, metric=finding.metric.name, place=list(finding.place))
+        for finding in judgement.findings
+    ]
+    changes = [_copy(ChangeFields, change, place=list(change.place)) for change in judgement.changes]
+    notes = [*judgement.notes, *judgement.exclusions]
+    return _copy(GateFields, report, verdict=judgement.verdict, findings=findings, changes=changes, notes=notes)
 
 
 def _result_fields(answer: Result) -> fields.Answer:

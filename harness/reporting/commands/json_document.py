@@ -12,6 +12,7 @@ import msgspec
 
 from spinbench.api.bounds import Bound
 from spinbench.inference.bracketing.interval import Interval
+from spinbench.reporting.commands.gate_document import GateFields
 
 VERSION = 1
 
@@ -211,7 +212,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         version: of this format.
-        command: run, exact, advise, bracket, mixing or audit.
+        command: run, exact, advise, bracket, mixing, audit or gate.
         exit_status: that the command ends with.
         message: why there is no answer.
         answer: of run, exact and advise.
@@ -219,6 +220,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         interval: of bracket.
         mixing: of mixing.
         audit: of audit.
+        gate: of gate.
     """
 
     version: int
@@ -230,3 +232,4 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     interval: Interval | None = None
     mixing: MixingFields | None = None
     audit: AuditFields | None = None
+    gate: GateFields | None = None

@@ -13,6 +13,7 @@ import gate_runs
 import numpy as np
 import pytest
 from gate_runs import CELLS, Factor, group, nothing, slower, wronger
+from markdown_blocks import names_off_the_page
 
 from spinbench import cli
 from spinbench.errors import HistoryError, SpinbenchError
@@ -273,6 +274,24 @@ def test_calibration_of_a_history(
     monkeypatch.setenv("SPINBENCH_HISTORY", str(project.root))
     assert cli.main(["gate", "--calibrate"]) == 0
     assert "unchanged: red" in capsys.readouterr().out
+
+
+def test_the_gate_prints_its_numbers_as_a_document(
+    project: Any, rng: np.random.Generator, two: Two, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for commit, factor in zip(two, (nothing, slower(2.0, *group("gibbs", "numba"))), strict=True):
+        sitting(project, rng, commit, factor)
+    capsys.readouterr()
+    assert run_gate("--json", "--annotate") == 1
+    document = json.loads(capsys.readouterr().out)
+    report, comparison = gate(project.root), document["gate"]
+    assert (document["version"], document["command"], document["exit_status"]) == (1, "gate", 1)
+    assert (comparison["verdict"], comparison["base"], comparison["head"]) == ("FAIL", report.base, report.head)
+    for written, finding in zip(comparison["findings"], report.judgement.findings, strict=True):
+        assert (written["metric"], written["place"]) == (finding.metric.name, list(finding.place))
+        assert (written["ratio"], written["p"]) == (finding.ratio, finding.p)
+    assert names_off_the_page("json_page", document) == set()
+    assert run_gate("--json", "--calibrate") == 2
 
 
 def run_gate(*words: str) -> int:

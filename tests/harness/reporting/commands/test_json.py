@@ -7,13 +7,12 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from markdown_blocks import page_name_patterns
+from markdown_blocks import names_off_the_page
 
 import spinbench
 from spinbench.cli import main
@@ -74,25 +73,7 @@ def test_a_heaviest_state(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_name_is_on_the_page(words: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = document(capsys, *words)
     assert part in content
-    patterns = page_name_patterns("json_page")
-    missing = {name for name in names(content) if not any(pattern.fullmatch(name) for pattern in patterns)}
-    assert missing == set()
-
-
-def names(content: object, name: str = "") -> Iterator[str]:
-    """Of all values, joined by dots; entries of lists of objects by []."""
-    match content:
-        case dict():
-            for key, value in content.items():
-                yield from names(value, f"{name}.{key}".lstrip("."))
-        case [dict(), *_]:
-            for entry in content:
-                yield from names(entry, f"{name}[]")
-        case None | []:
-            # Parts that there are none of have no names.
-            pass
-        case _:
-            yield name
+    assert names_off_the_page("json_page", content) == set()
 
 
 def test_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
