@@ -34,6 +34,9 @@ def test_the_citation_is_of_the_newest_version_with_a_date() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     version, date = re.findall(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)", changelog, re.MULTILINE)[0]
     assert (citation["version"], str(citation["date-released"])) == (version, date)
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    entry = dict(re.findall(r"^  (\w+) = \{(.*)\},?$", page, re.MULTILINE))
+    assert (entry["version"], entry["year"], entry["title"]) == (version, date[:4], citation["title"])
 
 
 def test_the_version_is_written_in_one_place() -> None:

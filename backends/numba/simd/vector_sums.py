@@ -126,9 +126,6 @@ def store_sums(emitter, pointer, first, stride, sums, across):
         first = builder.add(first, stride)
 
 
-# Conversions
-
-
 def _parts(part: Any) -> Operation:
     """An intrinsic that cuts 64-bit words into parts of type `part`, the lowest first."""
 

@@ -74,8 +74,6 @@ def spread_over(builder: ir.IRBuilder, number: ir.Value, kind: ir.VectorType) ->
     return builder.shuffle_vector(head, ir.Constant(kind, ir.Undefined), lanes)
 
 
-# Intrinsics
-
 _INTRINSIC: Any = _Intrinsic
 
 
@@ -166,8 +164,6 @@ def with_parameters_of(body: Callable[..., object], define: Definition, skip: in
     define.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return define
 
-
-# Operators
 
 _ARITHMETIC = {
     operator.add: ("fadd", "add"),

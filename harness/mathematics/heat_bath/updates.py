@@ -116,8 +116,6 @@ class HeatBath:
         self._xp = backend.xp
         self.fields, self.draws, self.tiles = Fields(backend), Draws(backend), Tiles(backend)
 
-    # Sweeps
-
     def sweep(self, key: Key, sweep: Sweep | Scan, s: Array, *, backward: bool = False) -> Array:
         """One sweep, forward or with its blocks in reverse order: (N, C) new states."""
         u = self._backend.uniform(key, s.shape)
