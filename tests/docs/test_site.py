@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -135,6 +138,16 @@ def test_the_reference_holds_what_it_is_generated_from(site: Path) -> None:
     assert "leapfrog_steps" in methods
     command_line = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in command_line for name in ("sweep", "list", "report", "gate", "check"))
+
+
+def test_signatures_are_broken_into_lines(site: Path) -> None:
+    docs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert any(name.startswith("ruff") for name in docs["docs"])
+    page = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    blocks = re.findall(r'<div class="[^"]*doc-signature.*?</pre>', page, re.DOTALL)
+    assert blocks
+    lines = [line for block in blocks for line in html.unescape(re.sub("<.*?>", "", block)).splitlines()]
+    assert [line for line in lines if len(line) > 100] == []
 
 
 def test_the_floors_are_drawn(site: Path) -> None:
