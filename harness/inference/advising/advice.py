@@ -104,6 +104,12 @@ class Advice:
             return "supported"
         return level
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from spinbench.inference.notebook.display import advice_html
+
+        return advice_html(self)
+
     def __repr__(self) -> str:
         lines = [f"Advice({self.verdict}", repr(self.answer), f"{self.target} ± {self.error:.2g}", self.python]
         return ";\n  ".join(filter(None, [*lines, self.next])) + ")"

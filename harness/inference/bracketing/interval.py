@@ -103,6 +103,12 @@ class Interval:
             lines.append(f"estimate {self.log_z:.9g} ± {self.log_z_se or 0.0:.2g} ({self.log_z_by})")
         return [*lines, f"{self.verdict} ({self.level}), in {self.seconds:.3g} s"]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from spinbench.inference.notebook.display import interval_html
+
+        return interval_html(self)
+
     def __repr__(self) -> str:
         return f"Interval({self.model!r}: {'; '.join(self.sentences())})"
 

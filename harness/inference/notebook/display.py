@@ -16,7 +16,9 @@ from spinbench.mathematics import all_states
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from spinbench.inference.advising.advice import Advice
     from spinbench.inference.batch_timings import Checkpoint
+    from spinbench.inference.bracketing.interval import Interval
     from spinbench.inference.result import Result
 
 # Variables that are listed.
@@ -29,9 +31,29 @@ DASHES = {"exact": "-", "certified": "--", "probable": "-.", "assumed": ":"}
 
 def html(result: Result) -> str:
     """Two tables: of the run, and of the first variables' marginals, or states."""
-    facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _facts(result))
-    title = f"{result.method} on {result.backend}, {result.model}"
-    return f"<table><caption>{escape(title)}</caption>{facts}</table>{_marginals(result)}"
+    return _facts_table(f"{result.method} on {result.backend}, {result.model}", _facts(result)) + _marginals(result)
+
+
+def advice_html(advice: Advice) -> str:
+    """The verdict, the answer, and the candidates that ran."""
+    facts = {"verdict": f"{advice.verdict} ({advice.level})", "next": advice.next, "again": advice.python}
+    head = _facts_table(f"advice on {advice.target}", ((name, text) for name, text in facts.items() if text))
+    ran = [entry for entry in advice.race if entry.runs]
+    names = ("candidate", "runs", "seconds", "status", "fate")
+    race = {name: [getattr(entry, name) for entry in ran] for name in names} | {
+        "seconds": [f"{entry.seconds:.3g}" for entry in ran]
+    }
+    return head + html(advice.answer) + (_table(race, 0, "") if ran else "")
+
+
+def interval_html(interval: Interval) -> str:
+    """What is known of log Z, line by line."""
+    return _facts_table(f"log Z of {interval.model}", (("", line) for line in interval.sentences()))
+
+
+def _facts_table(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
+    return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ import spinbench
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.inference import runner
+from spinbench.inference.advising.advice import Entry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.maximising import annealing
 from spinbench.inference.notebook import progress
@@ -183,6 +184,21 @@ def test_the_tables_hold_what_was_found(kind: str) -> None:
         assert any(text.startswith(f"{p:.6g}") for text in texts)
     more = len(found.marginals) - 10
     assert (f"and {more} variables more: result.to_dataframe()" in texts) == (more > 0)
+
+
+def test_advice_shows_its_verdict_its_answer_and_its_race() -> None:
+    exact = spinbench.advise(generators.grid(3, 3))
+    entry = Entry("bp.<numba>", "messages", 2, 0.5, 9, "ok", 0.1, None, "won", "bp", "numba", {}, 0, None, None, False)
+    advice = dataclasses.replace(exact, race=(entry, dataclasses.replace(entry, candidate="pt.numba", runs=0)))
+    texts = Cells(advice._repr_html_()).texts
+    assert {f"{advice.verdict} ({advice.level})", advice.python, advice.answer.status, entry.candidate} <= set(texts)
+    assert "pt.numba" not in texts
+    assert "candidate" not in Cells(exact._repr_html_()).texts
+
+
+def test_a_bracket_shows_its_sentences() -> None:
+    interval = spinbench.bracket(generators.grid(3, 3), "10 s")
+    assert set(interval.sentences()) <= set(Cells(interval._repr_html_()).texts)
 
 
 def test_names_are_no_markup() -> None:
