@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from spinbench.history import axes
 from spinbench.history.journal import Journal
 from spinbench.measuring import records
 from spinbench.measuring.record_types import parse_record
+from spinbench.models import networks
 from spinbench.reporting import leaderboard
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
@@ -48,6 +50,12 @@ SWEEPS = """
 -m experiment=dhmc_fig2 seed=range(0,4)
 -m method=pt,wmb backend=numba model=random_regular chains=8 budget=samples budget.samples=100
 """.strip().splitlines()
+
+
+def test_generators_of_forney_models_are_found_where_they_were() -> None:
+    with pytest.warns(DeprecationWarning, match=r"is spinbench\.models\.networks\.gauge_cycle; 0\.3 ends the former"):
+        old = importlib.import_module("spinbench.models.forney.generators").gauge_cycle
+    assert old is networks.gauge_cycle
 
 
 @pytest.mark.parametrize("line", COMMANDS)
