@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 from spinbench.api import Backend, Method, Precision, Tier, malformed
@@ -195,6 +195,7 @@ def _class_of(method: str | Method) -> type[Method]:
     return cls
 
 
+@cache
 def _check_method(cls: type[Method]) -> None:
     if why := malformed.why("methods", cls):
         raise SpinbenchError(f"{_path(cls)} was given, which {why}")

@@ -136,13 +136,13 @@ def cover(entries: npt.NDArray[np.bool_], allowed: npt.NDArray[np.bool_]) -> lis
     left = entries.copy()
     blocks: list[Block] = []
     while left.any():
-        first = np.unravel_index(int(left.argmax()), left.shape)
-        block: list[tuple[int, ...]] = [(int(state),) for state in first]
-        for axis, size in enumerate(left.shape):
-            for state in range(size):
-                slab = [*block[:axis], (state,), *block[axis + 1 :]]
-                if state not in block[axis] and allowed[np.ix_(*slab)].all():
-                    block[axis] = (*block[axis], state)
+        first = [int(state) for state in np.unravel_index(int(left.argmax()), left.shape)]
+        block: list[tuple[int, ...]] = []
+        rest = allowed  # over the axes from this one on, for all that the block has of those before
+        for axis, state in enumerate(first):
+            fitting = np.flatnonzero(rest[(slice(None), *first[axis + 1 :])]).tolist()
+            block.append((state, *(other for other in fitting if other != state)))
+            rest = rest[fitting].all(axis=0)
         left[np.ix_(*block)] = False
         blocks.append(tuple(block))
     return blocks

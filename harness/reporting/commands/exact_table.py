@@ -122,7 +122,11 @@ class AnswerTable:
         # An empty file, or one of a run that was killed while writing the header.
         if header.startswith(data):
             self._file.truncate(0)
-            self._write(header)
+            try:
+                self._write(header)
+            except SpinbenchError:
+                self._path.unlink(missing_ok=True)
+                raise
             return
         try:
             text = data[: data.rfind(b"\n") + 1].decode("utf-8-sig")

@@ -313,3 +313,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_whole_rows(
     error = capsys.readouterr().err
     assert error == f"spinbench: {table}: the file cannot be written (No space left on device)\n"
     assert table.read_bytes() == before
+    table.unlink()
+    with pytest.raises(OSError, match="No space"):
+        (disk / "rest").write_bytes(bytes(2**20))
+    assert exact(folder, "--output", table) == 2
+    assert not table.exists()
