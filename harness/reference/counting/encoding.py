@@ -140,9 +140,10 @@ def cover(entries: npt.NDArray[np.bool_], allowed: npt.NDArray[np.bool_]) -> lis
         block: list[tuple[int, ...]] = []
         rest = allowed  # over the axes from this one on, for all that the block has of those before
         for axis, state in enumerate(first):
-            fitting = np.flatnonzero(rest[(slice(None), *first[axis + 1 :])]).tolist()
+            line: tuple[slice | int, ...] = slice(None), *first[axis + 1 :]
+            fitting = np.flatnonzero(rest[line]).tolist()
             block.append((state, *(other for other in fitting if other != state)))
-            rest = rest[fitting].all(axis=0)
+            rest = np.asarray(rest[fitting].all(axis=0))
         left[np.ix_(*block)] = False
         blocks.append(tuple(block))
     return blocks
