@@ -20,8 +20,8 @@ def left_open(flat: FloatArray, cardinalities: Sequence[int]) -> dict[str, float
     if not np.isnan(flat).any():
         return {}
     starts = np.cumsum([0, *cardinalities])[:-1]
-    count = int(np.isnan(flat[starts]).sum())
-    return {"open_marginals": float(count)} if count else {}
+    # Not the first states alone: of an impossible state 0 is known in any case.
+    return {"open_marginals": float(np.logical_or.reduceat(np.isnan(flat), starts).sum())}
 
 
 @dataclass(frozen=True)

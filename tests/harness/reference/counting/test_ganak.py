@@ -118,6 +118,8 @@ def test_marginals_that_take_too_long_are_open(monkeypatch: pytest.MonkeyPatch) 
     answer = reference.solve(model, method="ganak", cache=False, seconds=60.0)
     assert (answer.log_z, np.isnan(answer.flat).all()) == (whole.log_z, True)
     assert left_open(answer.flat, answer.cardinalities) == {"open_marginals": 20.0}
+    impossible_first = np.array([0.0, np.nan, np.nan, 0.5, 0.5])
+    assert left_open(impossible_first, (3, 2)) == {"open_marginals": 1.0}
     assert time.perf_counter() - begin < 15
 
 
