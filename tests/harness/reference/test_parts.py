@@ -95,7 +95,9 @@ def test_parts_stand_where_two_tables_together_leave_a_parent_one_state(monkeypa
     assert answers
     for found in answers:
         assert found.log_z == pytest.approx(expected.log_z, abs=1e-10)
-        np.testing.assert_allclose(found.flat, expected.flat, atol=1e-10)
+        known = np.isfinite(found.flat)
+        np.testing.assert_allclose(found.flat[known], expected.flat[known], atol=1e-10)
+    assert known.all()
 
 
 def test_predictions_count_the_parts_and_a_short_budget_leaves_them_open() -> None:
@@ -222,7 +224,8 @@ def test_rows_are_estimated_from_a_few_states(monkeypatch: pytest.MonkeyPatch, s
     eliminate(network.tables, network.constant, *every[1:], RowLimits(rows))
     with pytest.raises(tables.TooManyError):
         eliminate(network.tables, network.constant, *every[1:], RowLimits(rows - 1))
-    monkeypatch.setattr(prediction, "MAX_ROWS", 2**6)
+    monkeypatch.setattr(prediction, "MAX_ROWS", 2**8)
+    monkeypatch.setattr(prediction, "N_ESTIMATES", 40)
     monkeypatch.setattr(prediction, "ESTIMATE_SECONDS", math.inf)
     assert rows > 2**10
     assert rows / 2 < estimate_size(*every).rows < 2 * rows
