@@ -21,10 +21,6 @@ from spinbench.testing.trial import SEED, Batches, advance_batches, reduce_batch
 MAX_STEPS = 2000
 # Chains of the check of long batches, a number that another check has compiled.
 LONG_CHAINS = 17
-# Rows with a larger fourth moment are skipped: a product of two chains that are both rarely 1 is not normal.
-MAX_FOURTH_MOMENT = 8.0
-# Factor on the normal limit for means of such products.
-PRODUCT_SLACK = 1.15
 
 
 @PAIR_CHECKS.add("kernel", "native")
@@ -161,47 +157,21 @@ def check_chain_independence(pair: Pair) -> None:
     varying = {name: _find_varying_rows(first_run[name]) & _find_varying_rows(second_run[name]) for name in first_run}
     name = max(first_run, key=lambda name: varying[name].mean())
     require(varying[name].any(), "no statistic has a row of finite numbers that differ between chains")
-    a, b = (_standardise_rows(_flatten_rows(run[name])[varying[name]]) for run in (first_run, second_run))
-    is_light_tailed = ((a**4).mean(axis=1) < MAX_FOURTH_MOMENT) & ((b**4).mean(axis=1) < MAX_FOURTH_MOMENT)
-    _require_no_correlation(a[is_light_tailed], b[is_light_tailed], name)
-    one_mean, two_mean = (_flatten_rows(run[name])[varying[name]] for run in (first_run, second_run))
-    _require_independent_means(one_mean[is_light_tailed], two_mean[is_light_tailed], name)
+    a, b = (_flatten_rows(run[name])[varying[name]] for run in (first_run, second_run))
+    is_light_tailed = limits.require_no_correlation(name, a, b)
+    _require_independent_means(a[is_light_tailed], b[is_light_tailed], name)
 
 
 def _require_independent_means(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], name: str) -> None:
     """Means (R,) over the chains of two seeds differ by as much as so many independent chains let them."""
     spread = np.sqrt((a.var(axis=1) + b.var(axis=1)) / a.shape[1])
     z = np.abs(a.mean(axis=1) - b.mean(axis=1)) / spread
-    limit = PRODUCT_SLACK * limits.normal_limit(max(z.size, 1))
+    limit = limits.PRODUCT_SLACK * limits.normal_limit(max(z.size, 1))
     require(
         float(z.max(initial=0)) <= limit,
         f"means of {name} over {a.shape[1]} chains of two seeds differ by {z.max(initial=0):.0f} standard errors, at "
         f"most {limit:.1f} is chance: all chains share some random numbers",
     )
-
-
-def _require_no_correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], name: str) -> None:
-    """Chains as far from each other as can be, in a circle, of the rows (R, C) of a statistic with one seed and the
-    next."""
-    chains = a.shape[1]
-    first_spectrum, second_spectrum = np.fft.rfft(a, axis=1), np.fft.rfft(b, axis=1)
-    powers = (first_spectrum * first_spectrum.conj(), first_spectrum * second_spectrum.conj())
-    within, across = (np.fft.irfft(power, chains, axis=1) / np.sqrt(chains) for power in powers)
-    within = within[:, 1 : chains // 2 + 1]
-    limit = PRODUCT_SLACK * limits.normal_limit(max(within.size + across.size, 1))
-    for z, first in ((within, 1), (across, 0)):
-        far = int(np.argmax(np.abs(z).max(axis=0, initial=0)))
-        worst, far = float(np.abs(z[:, far]).max(initial=0)), far + first
-        if far > chains // 2:
-            far -= chains
-        relation = f"chains c and c + {far}" if far > 1 else "neighbouring chains"
-        if not first:
-            relation = "chains of two seeds"
-            if far:
-                relation = f"chain c {'+-'[far < 0]} {abs(far)} and chain c of the next seed"
-        require(
-            worst <= limit, f"{relation} are correlated in {name}: |z| = {worst:.1f}, at most {limit:.1f} is chance"
-        )
 
 
 @PAIR_CHECKS.add("independence of batching", "anytime")
@@ -303,10 +273,6 @@ def _find_varying_rows(array: np.ndarray) -> npt.NDArray[np.bool_]:
     """Which rows hold finite numbers, not all the same; logs of sums of nothing are -inf."""
     rows = _flatten_rows(array)
     return np.asarray(np.isfinite(rows).all(axis=1) & (rows.min(axis=1) < rows.max(axis=1)))
-
-
-def _standardise_rows(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray((rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True))
 
 
 def _tree_leaves(tree: object) -> Iterator[Any]:

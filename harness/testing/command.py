@@ -30,12 +30,14 @@ from spinbench.testing.check import Check, CheckError
 STYLES = {"passed": "green", "skipped": "yellow", "failed": "bold red"}
 # CPU seconds after which a check is stopped; the slowest, whose programs are compiled for each size, take 60.
 CHECK_SECONDS = 300.0
+# The same once a check has not ended: what runs without end in one of them does so in others.
+LATER_CHECK_SECONDS = 100.0
 # Seconds of wall time without CPU use after which a check counts as hanging.
 STALL_SECONDS = 120.0
 # Seconds between readings of a check's CPU time.
 TICK = 0.5
-# Number of lost processes after which a subject's remaining checks are given up.
-MAX_LOST = 5
+# Number of checks without end after which a subject's remaining checks are given up.
+MAX_ENDLESS = 5
 
 
 CheckRunner = Callable[[Check], tuple[str, str]]
@@ -167,12 +169,17 @@ def _print_table(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 
 class Outcome(NamedTuple):
-    """Outcome of a check: "passed", "skipped" or "failed", the reason, and CPU seconds."""
+    """Outcome of a check: "passed", "skipped" or "failed", the reason, CPU seconds, and whether it did not end."""
 
     check: Check
     result: str
     reason: str
     seconds: float
+    is_endless: bool = False
+
+
+class EndlessError(child.DiedError):
+    """A check does not end by itself."""
 
 
 def run_isolated(
@@ -190,12 +197,12 @@ def run_isolated(
         max_seconds: CPU seconds after which the others are skipped.
         check_seconds: CPU seconds of one check.
     """
-    spent, num_lost, rest = 0.0, 0, list(checks)
+    spent, num_endless, rest = 0.0, 0, list(checks)
     while rest:
-        if spent >= max_seconds or num_lost > MAX_LOST:
+        if spent >= max_seconds or num_endless > MAX_ENDLESS:
             reason = f"--seconds {max_seconds:g} are spent"
-            if num_lost > MAX_LOST:
-                reason = f"{num_lost} checks have ended their process"
+            if num_endless > MAX_ENDLESS:
+                reason = f"{num_endless} checks have not ended"
             yield from (Outcome(check, "skipped", reason, 0.0) for check in rest)
             return
         worker = child.Child(_run_all, (rest, run_check))
@@ -203,7 +210,8 @@ def run_isolated(
             while rest and worker.alive and spent < max_seconds:
                 outcome = _await_outcome(worker, rest.pop(0), check_seconds)
                 spent += outcome.seconds
-                num_lost += not worker.alive
+                if outcome.is_endless:
+                    num_endless, check_seconds = num_endless + 1, min(check_seconds, LATER_CHECK_SECONDS)
                 yield outcome
         finally:
             if worker.alive:
@@ -226,11 +234,11 @@ def _await_outcome(worker: child.Child[tuple[str, str, float]], check: Check, ma
             if (now := worker.cpu_seconds()) > used:
                 used, used_at = now, time.perf_counter()
             if used - begun > max_seconds:
-                raise child.DiedError(f"it takes more than {max_seconds:g} CPU s, and was ended")
+                raise EndlessError(f"it takes more than {max_seconds:g} CPU s, and was ended")
             if time.perf_counter() - used_at > STALL_SECONDS:
-                raise child.DiedError(f"it waits without end: nothing was computed for {STALL_SECONDS:g} s")
+                raise EndlessError(f"it waits without end: nothing was computed for {STALL_SECONDS:g} s")
         return Outcome(check, *worker.answer())
     except child.DiedError as error:
         seconds = worker.cpu_seconds() - begun
         worker.close()
-        return Outcome(check, "failed", str(error), seconds)
+        return Outcome(check, "failed", str(error), seconds, isinstance(error, EndlessError))

@@ -15,8 +15,8 @@ from spinbench.testing.answers import FLOOR, NUM_REPLICAS, REPLICA_CHAINS
 from spinbench.testing.check import PAIR_CHECKS, require, skip
 from spinbench.testing.joint import (
     MIN_VARIANCE,
+    require_bounds,
     require_effective_sizes,
-    require_probable_bounds,
     require_tight_pair_errors,
 )
 from spinbench.testing.laws.cases import FloatArray
@@ -73,7 +73,7 @@ def check_calibration(pair: Pair, case: str, precision: Precision | None = None,
     estimates = pair.estimate_replicas(sample, groups, groups * width)
     num_steps, floor = count_steps(sample.batches), FLOOR[precision or pair.precision]
     compare_errors(estimates, law.log_z, law.marginals, width, num_steps, only_trusted=only_trusted, floor=floor)
-    require_probable_bounds(estimates, law.log_z)
+    require_bounds(estimates, law.log_z, floor)
     require_tight_pair_errors(estimates, law)
     longer = replace(sample, batches=_merge_batches(sample.batches, pair.method.reductions))
     batches = f"{len(longer.batches)} batches of {longer.batches[0][0]} steps"

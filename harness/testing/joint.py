@@ -49,8 +49,11 @@ def compare_parts(answer: Estimate | Result, law: Law, floor: float, *, coupled:
         _compare_draws(answer, law)
 
 
-def require_probable_bounds(estimates: list[Estimate], log_z: float) -> None:
-    """Require that probable bounds are wrong no more often than their delta allows, over independent replicas."""
+def require_bounds(estimates: list[Estimate], log_z: float, floor: float) -> None:
+    """Require that of independent replicas certified bounds are right, and probable ones wrong no more often than their
+    delta allows."""
+    for estimate in estimates:
+        require_certain_bounds(estimate, log_z, floor)
     for side, sign in (("lower", 1.0), ("upper", -1.0)):
         bounds = [b for e in estimates for b in e.bounds if b.side == side and b.grade == "probable"]
         wrong = sum(sign * (bound.value - log_z) > 0 for bound in bounds)
@@ -71,6 +74,14 @@ def require_effective_sizes(
     if not varies.any() or any(e.ess is None for e in estimates):
         return
     worth = np.stack([np.asarray(e.ess) for e in estimates])[:, varies]
+    if all(e.marginals_se is not None for e in estimates):
+        claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])[:, varies] ** 2 * worth / single[varies]
+        least = float(claimed.mean(axis=0).min())
+        if 0 < least < 1 / limits.SLACK**2:
+            raise CheckError(
+                f"effective sample sizes{runs and f' of {runs}'} are up to {1 / least:.2g} times too small for their "
+                f"standard errors: se² · ess / (p (1 - p)) is {least:.2g}; is each variable's its own?"
+            )
     times = float((errors[:, varies] ** 2 * worth / single[varies]).mean(axis=0).max())
     max_times = (
         limits.chi_square_limits(len(errors), int(varies.sum()))[1] / len(errors) * limits.SLACK**2 * MAX_ESS_EXCESS

@@ -18,6 +18,10 @@ FloatArray = npt.NDArray[np.float64]
 
 # False alarms per check. With 8 comparisons the limit is 4.9 standard errors; 5.2 for means of 67 chains.
 FALSE_ALARM_RATE = 1e-5
+# Rows with a larger fourth moment are skipped: a product of two chains that are both rarely 1 is not normal.
+MAX_FOURTH_MOMENT = 8.0
+# Factor on the normal limit for means of such products.
+PRODUCT_SLACK = 1.15
 # Smallest expected count of a cell.
 MIN_EXPECTED_COUNT = 20
 
@@ -89,3 +93,39 @@ def require_law(sample: str, counts: npt.ArrayLike, probabilities: npt.ArrayLike
         f"{sample} has G = {statistic:.1f} (twice a log likelihood ratio) with {degrees} degrees of freedom; at most "
         f"{max_statistic:.1f} is chance",
     )
+
+
+def require_no_correlation(name: str, *runs: FloatArray) -> npt.NDArray[np.bool_]:
+    """Require that chains as far from each other as can be, in a circle, of rows (R, C) of a statistic with one seed,
+    and with the next where that is given, are not correlated.
+
+    Returns:
+        Which rows have tails so light that they were looked at.
+
+    Raises:
+        CheckError: some are.
+    """
+    chains, scaled = runs[0].shape[1], []
+    for rows in runs:
+        scaled.append((rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True))
+    is_light_tailed = np.all([(x**4).mean(axis=1) < MAX_FOURTH_MOMENT for x in scaled], axis=0)
+    spectra = [np.fft.rfft(x[is_light_tailed], axis=1) for x in scaled]
+    products = [np.fft.irfft(spectra[0] * s.conj(), chains, axis=1) / np.sqrt(chains) for s in spectra]
+    products[0] = products[0][:, 1 : chains // 2 + 1]
+    limit = PRODUCT_SLACK * normal_limit(max(sum(z.size for z in products), 1))
+    for z, first in zip(products, (1, 0), strict=False):
+        largest = np.abs(z).max(axis=0, initial=0)
+        # What chains share with one another they share with each multiple: the first counts.
+        far = int(np.argmax(largest >= 0.9 * largest.max(initial=0)))
+        worst, far = float(largest[far]), far + first
+        if far > chains // 2:
+            far -= chains
+        relation = f"chains c and c + {far}" if far > 1 else "neighbouring chains"
+        if not first:
+            relation = "chains of two seeds"
+            if far:
+                relation = f"chain c {'+-'[far < 0]} {abs(far)} and chain c of the next seed"
+        require(
+            worst <= limit, f"{relation} are correlated in {name}: |z| = {worst:.1f}, at most {limit:.1f} is chance"
+        )
+    return np.asarray(is_light_tailed)

@@ -15,7 +15,7 @@ from spinbench.mathematics.claims import memory_share
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, REPLICA_CHAINS, compare_log_z
 from spinbench.testing.check import PAIR_CHECKS, require, run_with_deadline, skip
-from spinbench.testing.laws.cases import SolvedModel
+from spinbench.testing.laws.cases import FloatArray, SolvedModel
 from spinbench.testing.laws.large_models import WINDOW, find_solved_model
 from spinbench.testing.pair import BATCH, BATCHES, Pair
 from spinbench.testing.trial import SEED, Batches, Trial, advance_batches
@@ -34,6 +34,8 @@ MAX_DIFFERENCE = 1e-6
 # Models of many variables that hardly depend on each other, of two states and of several; runs on each, their burn-in,
 # and CPU seconds.
 POOLED_MODELS, NUM_RUNS, POOLED_BURN_IN, POOLED_SECONDS = ("111 pairs", "88 variables of several states"), 32, 32, 8.0
+# Runs whose errors of log Z tell standard errors that are 1.4 times too large, and CPU seconds after which fewer do.
+NUM_LOG_Z_RUNS, LOG_Z_SECONDS = 2048, 4.0
 # Errors by standard errors, root mean squares of both: methods that are built in have 0.85 to 1.02 but for what chains
 # remember.
 MIN_RATIO, MAX_RATIO = 0.8, 1.1
@@ -144,18 +146,50 @@ def _check_pooled_errors(pair: Pair, name: str) -> None:
         skip(f"marginals are doubted in {NUM_RUNS - len(trusted)} of {NUM_RUNS} runs")
     errors = np.stack([np.asarray(e.marginals) - at.solved.marginals for e in trusted])
     claims = np.stack([np.asarray(e.marginals_se) for e in trusted])
-    if min(claims.max(), np.abs(errors).max()) <= FLOOR[pair.precision]:
+    memory = 0.0
+    if all(e.r_hat is not None for e in trusted):
+        memory = float(np.mean([memory_share(np.asarray(e.r_hat)) ** 2 for e in trusted]))
+    degrees, runs = errors.size / 2, f"on {name!r}, over all variables of {len(trusted)} runs,"
+    _require_pooled_ratio(errors, claims, degrees, FLOOR[pair.precision], runs, memory)
+
+
+@PAIR_CHECKS.add("standard errors, log Z", "sampler", "compiles_once")
+def check_pooled_log_z_errors(pair: Pair) -> None:
+    """Errors of log Z in many runs, pooled, are as large as their standard errors.
+
+    Raises:
+        SkipTest: the method doubts its log Z, or has none without a whole run.
+    """
+    at, since = pair.trial("dense"), time.process_time()
+    errors: list[float] = []
+    claims: list[float] = []
+    for seed in range(SEED, SEED + NUM_LOG_Z_RUNS):
+        batches = at.run(pair.chains, seed, [BATCH] * BATCHES)
+        for first in range(0, pair.chains, REPLICA_CHAINS):
+            estimate = at.estimate(batches, slice(first, first + REPLICA_CHAINS))
+            if estimate.log_z is not None and estimate.log_z_se and not estimate.doubted("log Z"):
+                errors.append(estimate.log_z - at.solved.log_z)
+                claims.append(estimate.log_z_se)
+        if not errors:
+            skip("it has no log Z that it trusts, or no standard error of it, without what comes before burn-in")
+        if len(errors) >= NUM_LOG_Z_RUNS or time.process_time() - since > LOG_Z_SECONDS:
+            break
+    runs = f"of log Z on 'dense', over {len(errors)} runs,"
+    _require_pooled_ratio(np.array(errors), np.array(claims), len(errors), FLOOR[pair.precision], runs)
+
+
+def _require_pooled_ratio(
+    errors: FloatArray, claims: FloatArray, degrees: float, floor: float, runs: str, memory: float = 0.0
+) -> None:
+    """Require that the root mean square of errors is that of their claims, up to chance and what chains remember."""
+    if min(claims.max(), np.abs(errors).max()) <= floor:
         skip("its errors are rounding")
     ratio = float(np.sqrt((errors**2).mean() / (claims**2).mean()))
-    degrees = len(trusted) * at.solved.model.num_variables / 2
     low, high = np.array([MIN_RATIO, MAX_RATIO]) * np.sqrt(np.array(limits.chi_square_limits(degrees, 1)) / degrees)
-    if all(e.r_hat is not None for e in trusted):
-        memory = np.mean([memory_share(np.asarray(e.r_hat)) ** 2 for e in trusted])
-        low = low / np.sqrt(1 + REPLICA_CHAINS * memory)
+    low = low / np.sqrt(1 + REPLICA_CHAINS * memory)
     wrong = "small" if ratio > 1 else "large"
     require(
         low <= ratio <= high,
-        f"on {name!r} errors are {ratio:.2g} times the standard errors, over all variables of {len(trusted)} runs, "
-        f"where {low:.2g} to {high:.2g} is right: standard errors are about "
-        f"{max(ratio, 1 / ratio):.2g} times too {wrong}",
+        f"{runs} errors are {ratio:.2g} times the standard errors, where {low:.2g} to {high:.2g} is right: standard "
+        f"errors are about {max(ratio, 1 / ratio):.2g} times too {wrong}",
     )

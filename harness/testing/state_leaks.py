@@ -183,13 +183,25 @@ def _check_late_steps(pair: Pair) -> None:
             floor, exact = answers.FLOOR[pair.precision], at.law.marginals
             answers.compare_answer(estimate, 0.0, exact, floor, coupled=True, chains=LATE_CHAINS, law=at.law)
     except (CheckError, SpinbenchError) as error:
-        raise CheckError(f"after {first} steps: {error}") from None
+        raise CheckError(f"after {first} steps: {error}{_describe_changing_settings(pair, at)}") from None
     growth = np.diff(memory[:: LATE_BATCHES // 4])[1:]
     require(
         growth.min() < MIN_GROWTH,
         f"the process grows by {growth.sum():.0f} MiB in {first} steps of {LATE_CHAINS} chains, the last of "
         f"{2 * first}: something of each step is kept",
     )
+
+
+def _describe_changing_settings(pair: Pair, at: Trial) -> str:
+    """That each chain has a number in the state which goes on to change and is no state: a setting, or an energy."""
+    state = at.start_chains(FEW_CHAINS, SEED, 16)
+    to_host = registry.backend_class(pair.backend)(precision=pair.precision, device=pair.device).to_host
+    before = [leaf.copy() for leaf in tree_arrays(state, to_host)]
+    after = list(tree_arrays(at.engine.advance(state, 8)[0], to_host))
+    for old, new in zip(before, after, strict=False):
+        if old.shape == (FEW_CHAINS,) and (old != new).any() and (old != np.rint(old)).all():
+            return "; the state holds a number of each chain that goes on to change: does it adapt after burn-in?"
+    return ""
 
 
 @PAIR_CHECKS.add("seeds", "sampler")

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from spinbench.api import State
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, GRAPHS, LAGS, NUM_REPLICAS, SHORT
-from spinbench.testing.check import PAIR_CHECKS, CheckError, skip
+from spinbench.testing.check import PAIR_CHECKS, CheckError, require, skip
 from spinbench.testing.laws import wrong_laws
 from spinbench.testing.laws.cases import CASES
 from spinbench.testing.pair import Pair, Sample
@@ -26,9 +27,11 @@ def check_stationarity(pair: Pair, case: str) -> None:
 
     Of methods that draw by themselves it is the joint law alone: means of few weighted draws are off.
     """
-    sample = _sample_from_exact_draws(pair, case, pair.chains)
+    sample, _ = _sample_from_exact_draws(pair, case, pair.chains)
     if pair.method.kind != "draws":
         _require_exact_marginals(pair, sample, pair.chains)
+        if not pair.method.conformance.burn_in_first:
+            _require_law_of_start(sample.bound, pair.chains)
     if case in CASES:
         _require_joint_law(pair, replace(sample, batches=sample.batches[-1:]))
 
@@ -44,16 +47,38 @@ def check_stationarity_of_many_chains(pair: Pair) -> None:
     times = min(MAX_CHAIN_FACTOR, int(MAX_STEP_SECONDS / max(time.process_time() - since, 1e-3)))
     if times < 2:
         skip("a step is slow")
-    _require_exact_marginals(pair, _sample_from_exact_draws(pair, "dense", times * pair.chains), times * pair.chains)
+    sample, state = _sample_from_exact_draws(pair, "dense", times * pair.chains)
+    _require_independent_movement(sample, sample.bound.engine.states(state))
+    _require_exact_marginals(pair, sample, times * pair.chains)
 
 
-def _sample_from_exact_draws(pair: Pair, case: str, chains: int) -> Sample:
-    """A few steps of chains that start from exact draws."""
+def _require_independent_movement(sample: Sample, states: np.ndarray | None) -> None:
+    """Of very many chains none stands still where others move, and none goes the way of another one; by their `states`
+    in the end, where these are seen."""
+    chains = max(array.shape[-1] for array in sample.batches[0][1].values())
+    first, last = (
+        np.concatenate([np.reshape(array, (-1, chains)) for array in batch.values() if array.shape[-1] == chains])
+        for _, batch in (sample.batches[0], sample.batches[-1])
+    )
+    moved = first != last if states is None else _exact_start(sample.bound, states.shape[1]) != states
+    moves = moved.any(axis=0).reshape(NUM_REPLICAS, -1).any(axis=1)
+    still = np.flatnonzero(~moves) * (moved.shape[1] // NUM_REPLICAS)
+    require(
+        moves.all() or not moves.any(),
+        f"of {moved.shape[1]} chains, some from {still.min(initial=moved.shape[1])} on stand still",
+    )
+    varies = np.isfinite(last).all(axis=1) & (np.ptp(last, axis=1) > 0)
+    limits.require_no_correlation(f"the last of {LAGS} steps", last[varies])
+
+
+def _sample_from_exact_draws(pair: Pair, case: str, chains: int) -> tuple[Sample, State]:
+    """A few steps of chains that start from exact draws, and their state."""
     bound = pair.trial(case)
     state = bound.engine.init(SEED + 1, _exact_start(bound, chains))
     if pair.method.conformance.burn_in_first:
         state = run_burn_in(bound.engine, state, BURN_IN)
-    return Sample(bound, advance_batches(bound.engine, state, [1] * LAGS)[1])
+    state, batches = advance_batches(bound.engine, state, [1] * LAGS)
+    return Sample(bound, batches), state
 
 
 def _exact_start(bound: Trial, chains: int) -> npt.NDArray[np.int8]:
@@ -62,6 +87,24 @@ def _exact_start(bound: Trial, chains: int) -> npt.NDArray[np.int8]:
     if bound.model.origin is None:
         return start
     return np.asarray(bound.model.origin.lower(start.T).T, dtype=np.int8)
+
+
+def _require_law_of_start(bound: Trial, chains: int) -> None:
+    """Chains whose states are seen begin with the law of their start, in these states or in others."""
+    start = _exact_start(bound, chains)
+    begun = bound.engine.states(bound.engine.init(SEED + 1, start))
+    if begun is None:
+        return
+    levels = np.arange(int(start.max()) + 1)[:, None, None]
+    first, other = ((states == levels).mean(axis=-1) for states in (start, begun))
+    share = (first + other) / 2
+    # The variance of a difference is at most four times that of a share, whatever both have to do with each other.
+    allowed = 2 * limits.normal_limit(share.size) * np.sqrt(share * (1 - share) / chains)
+    wrong = np.flatnonzero((np.abs(first - other) > allowed).any(axis=0))
+    require(
+        not wrong.size,
+        f"chains do not begin in the states of their start: variables {wrong.tolist()} have states of another law",
+    )
 
 
 def _require_exact_marginals(pair: Pair, sample: Sample, chains: int) -> None:

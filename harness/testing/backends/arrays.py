@@ -108,13 +108,14 @@ def check_transfer(backend: Backend) -> None:
     precision = backend.precision
     for array in (
         np.array([[0.5, -1.25]]),
+        np.array([1 / 3]),
         np.array([[3, -4]]),
         np.array([2**24 + 1, -(2**30) - 1]),
         np.array([True, False]),
         np.zeros((0, 2)),
         np.array(2.5),
     ):
-        expected = array.copy()
+        expected = array.astype(precision if array.dtype.kind == "f" else array.dtype)
         on_device = backend.to_device(array)
         require(on_device.shape == array.shape, f"to_device gives shape {on_device.shape} for {array.shape}")
         if array.dtype.kind == "f":

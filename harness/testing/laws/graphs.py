@@ -105,3 +105,12 @@ def factor_tree_model() -> SolvedModel:
         (scope, rng.normal(size=[sizes[v] for v in scope])) for scope in ((0,), (2,), (0, 1, 2), (2, 3), (4, 3))
     ]
     return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="tree of factors"))
+
+
+def forced_tree_model() -> SolvedModel:
+    """Zeros that leave a variable one state, and its neighbour two of three."""
+    rng = np.random.default_rng(34)
+    tables: Tables = [(scope, rng.normal(size=(3, 3))) for scope in ((0, 1), (1, 2))]
+    tables[0][1][2, 1] = -np.inf
+    tables = [*tables, ((1,), np.array([-np.inf, 0.4, -np.inf]))]
+    return enumerate_law(FactorGraph.from_log_tables([3, 3, 3], tables, name="tree with zeros"))

@@ -176,9 +176,8 @@ def _independent_paths_model(count: int, length: int, kinds: int) -> SolvedModel
 
 
 def _slow_pair_model() -> SolvedModel:
-    """Two variables that are hardly ever unlike."""
-    model = PairwiseModel.from_edges([-2.0, -2.0], [(0, 1)], [4.0], name="slow pair")
-    return SolvedModel(model, float(np.log(2 + 2 * np.exp(-2.0))), np.array([0.5, 0.5]))
+    """Two variables that are hardly ever unlike, and more often 1 than 0: at another temperature not as often."""
+    return enumerate_law(PairwiseModel.from_edges([-1.5, -1.5], [(0, 1)], [4.0], name="slow pair"))
 
 
 def _strong_fields_model() -> SolvedModel:
@@ -249,5 +248,6 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "long tree": _long_path_model,
     SETTLED: _early_end_model,
     "tree of factors": graphs.factor_tree_model,
+    "tree with zeros": graphs.forced_tree_model,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")

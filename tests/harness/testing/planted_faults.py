@@ -4,11 +4,13 @@ Installed as a plugin by test_planted_faults.py, which checks that the suite fin
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spinbench.api import Estimate, Kernel, Method, effective_sample_size, marginal_claims
+from spinbench.api import Bound, Estimate, Kernel, Method, effective_sample_size, marginal_claims
+from spinbench.methods.baselines.weighted import Importance
+from spinbench.methods.messages.mf import MeanField
 
 LEAKED = []
 # Steps after which faults that come late begin.
@@ -95,13 +97,20 @@ class FlawedKernel(Kernel):
 
     def init(self, seed, start):
         s = start.astype(np.float64)
-        if self.fault == "starts of several states in reverse order":
-            for group in self.groups:
-                s[group] = s[group[::-1]]
+        match self.fault:
+            case "starts of several states in reverse order":
+                for group in self.groups:
+                    s[group] = s[group[::-1]]
+            case "the first start in reverse order" if self.groups:
+                s[self.groups[0]] = s[self.groups[0][::-1]]
         return {"seed": seed, "step": 0, "s": s, "pace": np.ones(1), "paces": np.ones(s.shape[1])}
 
     def warm(self, state, steps):
-        return self.advance(state, steps)[0]
+        if self.fault != "burn-in is warmer":
+            return self.advance(state, steps)[0]
+        self.pace = 0.5
+        state, self.pace = self.advance(state, steps)[0], 1.0
+        return state
 
     def advance(self, state, steps):
         if self.fault == "a step changes the folder" and state["step"] > 20:
@@ -142,6 +151,8 @@ class FlawedKernel(Kernel):
     def _uniform(self, seed, index, shape):
         rng = np.random.default_rng((seed, index))
         match self.fault:
+            case "numbers shared by chains 4096 apart":
+                return rng.random((shape[0], 4096))[:, np.arange(shape[1]) % 4096]
             case "uniforms reach 1":
                 return ((rng.integers(0, 2**24, shape) + 1) * 2.0**-24).astype(np.float32)
             case "uniforms are rounded to 1":
@@ -155,6 +166,7 @@ class FlawedKernel(Kernel):
         scale = state["pace"][0] * state["paces"] * self.pace
         if self.fault == "warmer beyond 4096 chains" and s.shape[1] > 4096:
             scale = scale * 0.9
+        before = s.copy()
         if self.fault == "chains beyond 4096 are warmer":
             scale = np.where(np.arange(s.shape[1]) < 4096, scale, 0.5)
         for unit in self.units:
@@ -171,6 +183,8 @@ class FlawedKernel(Kernel):
             p[unit] = weights / weights.sum(axis=0)
             chosen = np.minimum((u[unit[0]] > np.cumsum(p[unit], axis=0)).sum(axis=0), len(unit) - 1)
             s[unit] = np.arange(len(unit))[:, None] == chosen
+        if self.fault == "chains beyond 4096 stand still":
+            s[:, 4096:] = before[:, 4096:]
         return p
 
     def states(self, state):
@@ -179,3 +193,57 @@ class FlawedKernel(Kernel):
             for group in self.groups:
                 s[group] = s[group[::-1]]
         return s
+
+
+@dataclass(frozen=True)
+class Weighed(Importance):
+    fault: str = ""
+
+    name = "weighed"
+
+    def estimate(self, model, tables, trace):
+        estimate = super().estimate(model, tables, trace)
+        factor = {"errors of log Z times 0.7": 0.7, "errors of log Z times 1.4": 1.4}.get(self.fault, 1.0)
+        error = factor * (estimate.log_z_se or 0.0)
+        if self.fault == "a bound of two errors":
+            return replace(estimate, bounds=(Bound(estimate.log_z + 2 * error, "upper", "certified"),))
+        return replace(estimate, log_z_se=error, log_z_error_bound=factor * (estimate.log_z_error_bound or 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaged(MeanField):
+    fault: str = ""
+
+    name = "averaged"
+
+    def estimate(self, model, tables, trace):
+        estimate = super().estimate(model, tables, trace)
+        if self.fault == "no constant":
+            return replace(estimate, log_z=estimate.log_z - model.log_constant)
+        if self.fault == "soft zeros" and isinstance(estimate.marginals, list):
+            return replace(estimate, marginals=[0.99 * p + 0.01 / len(p) for p in estimate.marginals])
+        return estimate
+
+    def program(self, backend):
+        program, xp = super().program(backend), backend.xp
+
+        def step(key, tables, state):
+            state = program.step(key, tables, state)
+            return state._replace(values=xp.astype(xp.astype(state.values, xp.float32), state.values.dtype))
+
+        return replace(program, step=step) if self.fault == "float32 in float64" else program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped(Averaged):
+    name = "grouped"
+    model_form = "pairwise"
+
+    def plan(self, model):
+        return super().plan(self._as_seen(model))
+
+    def estimate(self, model, tables, trace):
+        return super().estimate(self._as_seen(model), tables, trace)
+
+    def _as_seen(self, model):
+        return replace(model, groups=()) if self.fault == "groups are ignored" else model
