@@ -67,6 +67,7 @@ POINTS = {
 # Checks that do not apply: these methods refuse variables of several states and dense tables of 80,000, report whole
 # numbers, no looks, no diagnostics and no states; and numbers of a program's steps are the backend's.
 OF_WHAT_IT_LACKS = {
+    "standard errors, log Z",
     *("calibration, three states", "calibration, log Z", "last digits", "R-hat", "effective sample sizes"),
     *("random numbers in time", "accuracy, 80000 variables", "kept states"),
     *("accuracy, 88 variables of several states", "R-hat, three states", "effective sample sizes, float32"),
