@@ -108,6 +108,8 @@ class _Sampled:
         """Their product, after as many variables are held as it takes."""
         while True:
             merged, other = self._narrow(merged), self._narrow(other)
+            if not (len(merged.logs) and len(other.logs)):
+                return Table(merged.scope, merged.states[:, :0], merged.logs[:0])
             try:
                 return product(merged, other, self.cards, MAX_ROWS)
             except TooManyError:

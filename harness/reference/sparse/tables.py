@@ -141,9 +141,10 @@ def _compress_keys(mine: AnyInts, theirs: AnyInts, size: int) -> tuple[AnyInts, 
     if size <= max(_SMALL, _DENSE * (len(mine) + len(theirs))):
         return mine, theirs, size
     distinct, numbers = np.unique(theirs, return_inverse=True)
-    place = np.minimum(np.searchsorted(distinct, mine), len(distinct) - 1)
-    # Keys that the other table lacks get an additional number, for which it has no rows.
-    return np.where(distinct[place] == mine, place, len(distinct)), numbers, len(distinct) + 1
+    place = np.searchsorted(distinct, mine)
+    # Keys that the other table lacks get an additional number, for which it has no rows; -1 is no key.
+    same = np.append(distinct, -1)[place] == mine
+    return np.where(same, place, len(distinct)), numbers, len(distinct) + 1
 
 
 def _pairs(mine: AnyInts, theirs: AnyInts, size: int, max_pairs: float) -> tuple[AnyInts, AnyInts]:

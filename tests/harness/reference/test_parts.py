@@ -231,6 +231,22 @@ def test_rows_are_estimated_from_a_few_states(monkeypatch: pytest.MonkeyPatch, s
     assert rows / 2 < estimate_size(*every).rows < 2 * rows
 
 
+@pytest.mark.usefixtures("index")
+def test_estimates_stand_contradictions_of_the_states_that_they_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction, "MAX_ROWS", 3)
+    monkeypatch.setattr(prediction, "ESTIMATE_SECONDS", math.inf)
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        factors = []
+        for _ in range(16):
+            # Each state goes with another one, so that none is ruled out beforehand.
+            table = np.where(np.eye(3)[rng.permutation(3)] + (rng.random((3, 3)) < 0.2), 0.0, -np.inf)
+            factors.append((rng.choice(9, 2, replace=False).tolist(), table))
+        network = Problem(FactorGraph.from_log_tables([3] * 9, factors)).network
+        size = len(network.cardinalities)
+        assert estimate_size(network.tables, network.cardinalities, range(size), seed=seed).rows >= 0
+
+
 def test_what_zeros_leave_is_refused_by_its_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparseTree, "solve", None)
     unlike = np.where(np.eye(4, dtype=bool), -np.inf, 0.0)
