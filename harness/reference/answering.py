@@ -243,8 +243,10 @@ def _solve_problem(problem: Problem, request: _Request, *, marginals: bool, plug
 
 def _predict_planning(problem: Problem, order: Order, request: _Request) -> float:
     """Seconds until an elimination begins, or is refused: of its plan, and of the search for its order."""
-    searching = predict_search_seconds(order, problem.search_seconds) if request.order is None else 0.0
-    return PLANNING_SECONDS * len(problem.cardinalities) + searching
+    planning = PLANNING_SECONDS * len(problem.cardinalities)
+    if request.order is not None:
+        return planning
+    return planning + predict_search_seconds(order, problem.search_seconds, problem.max_bytes)
 
 
 def sample(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from spinbench.reference.orders.order import (
     AFFORDABLE,
+    ENTRY_BYTES,
     ENTRY_SECONDS,
     FIRST_PORTFOLIO,
     HOPELESS_SECONDS,
@@ -18,13 +21,14 @@ from spinbench.reference.orders.order import (
 FIRST_SECONDS, TRY_ORDER_SECONDS = 1.5e-5, 5e-6
 
 
-def predict_search_seconds(order: Order, limit: float) -> float:
-    """Of finding such an order where the clocked search may take `limit` seconds; within a factor of 4 on 40 models of
-    UAI-2014."""
+def predict_search_seconds(order: Order, limit: float, max_bytes: float = math.inf) -> float:
+    """Of finding such an order where the clocked search may take `limit` seconds, and elimination is sliced beyond
+    `max_bytes`; within a factor of 4 on 40 models of UAI-2014."""
     first = FIRST_SECONDS * len(order.order)
     if ENTRY_SECONDS * order.entries < WORTH_TRIES or order.log2_total > OUT_OF_REACH:
         return first
     if order.log2_total > AFFORDABLE:
         limit = min(limit, HOPELESS_SECONDS)
-    clocked = FIRST_PORTFOLIO + SEARCH_SHARE * ENTRY_SECONDS * order.entries
+    excess = max(1.0, ENTRY_BYTES * order.entries / max_bytes)
+    clocked = FIRST_PORTFOLIO + SEARCH_SHARE * ENTRY_SECONDS * order.entries * excess**2
     return first + TRIES * TRY_ORDER_SECONDS * len(order.order) + min(clocked, limit)
