@@ -137,7 +137,7 @@ def _reverse_variables(model: PairwiseModel) -> PairwiseModel:
 
 @PAIR_CHECKS.add("last digits", "anytime", "other_precisions")
 def check_precisions_differ(pair: Pair) -> None:
-    """float32 and float64 must differ where numbers are not whole: the same digits mean the same arithmetic."""
+    """float64 must have more digits than float32, and samplers must differ: the same digits mean the same arithmetic."""
     statistics = {}
     precisions: tuple[Precision, ...] = ("float32", "float64")
     for precision in precisions:
@@ -146,7 +146,7 @@ def check_precisions_differ(pair: Pair) -> None:
         steps = step_count(pair.method, 3)
         statistics[precision] = advance_batches(at.engine, state, [steps])[1][0][1]
     is_compared = {
-        name: np.isfinite(a) & (a * 2**FEW_BITS != np.rint(a * 2**FEW_BITS))
+        name: np.isfinite(a) & (np.abs(a) > 2.0**-FEW_BITS) & (a * 2**FEW_BITS != np.rint(a * 2**FEW_BITS))
         for name, a in statistics["float64"].items()
         if a.dtype.kind == "f"
     }
@@ -163,7 +163,8 @@ def check_precisions_differ(pair: Pair) -> None:
         for n, where in is_compared.items()
         if single[n].shape == where.shape
     )
-    require(not same, "float32 and float64 give the same digits: float32 is computed in float64")
+    # a bound may be computed in double precision whatever is asked for
+    require(not same or not pair.sampler, "float32 and float64 give the same digits: float32 is computed in float64")
 
 
 def _run_method(pair: Pair, model: Model, backend: str, wish: Wish, steps: int = STEPS) -> Result:

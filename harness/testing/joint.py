@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # p (1 - p) from which effective sample sizes are compared.
 MIN_VARIANCE = 0.01
+# Standard error up to which draws differ by rounding alone, as of methods that sum a variable out exactly.
+ROUNDING = 1e-6
 # Largest factor by which effective sample sizes may be too large; they are estimated from few batches.
 MAX_ESS_EXCESS = 2.0
 # Smallest effective number of draws for a test of their means.
@@ -75,9 +77,11 @@ def require_effective_sizes(
         return
     worth = np.stack([np.asarray(e.ess) for e in estimates])[:, varies]
     if all(e.marginals_se is not None for e in estimates):
-        claimed = np.stack([np.asarray(e.marginals_se) for e in estimates])[:, varies] ** 2 * worth / single[varies]
-        least = float(claimed.mean(axis=0).min())
-        if 0 < least < 1 / limits.SLACK**2:
+        variances = np.stack([np.asarray(e.marginals_se) for e in estimates])[:, varies] ** 2
+        scatters = variances.mean(axis=0) > ROUNDING**2
+        claimed = (variances * worth / single[varies]).mean(axis=0)[scatters]
+        least = float(claimed.min(initial=np.inf))
+        if least < 1 / limits.SLACK**2:
             raise CheckError(
                 f"effective sample sizes{runs and f' of {runs}'} are up to {1 / least:.2g} times too small for their "
                 f"standard errors: se² · ess / (p (1 - p)) is {least:.2g}; is each variable's its own?"

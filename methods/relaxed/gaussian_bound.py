@@ -17,6 +17,7 @@ from spinbench.api import Array, Backend, Estimate, Key, Method, Model, Pairwise
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.parameters import check_setting
 from spinbench.mathematics.claims import t_factor
+from spinbench.mathematics.statistics import effective_sample_size
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.weighing import bracket, doubts, log_z_errors, unseen
 from spinbench.methods.chain_program import IndependentSteps
@@ -90,7 +91,7 @@ class GaussianBound(Method[GaussianFit]):
         means, standard = ratio_means(sums, parts)
         return Estimate(
             **with_bounds(means, t_factor(sums.size - 1) * standard, unseen(weights)),
-            ess=np.full(len(means), weights.effective),
+            ess=effective_sample_size(means, standard, trace.samples * trace.chains),
             **log_z_errors(float(tables.value), weights),
             bounds=bounds,
             diagnostics={
