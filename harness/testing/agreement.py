@@ -137,7 +137,7 @@ def _reverse_variables(model: PairwiseModel) -> PairwiseModel:
 
 @PAIR_CHECKS.add("last digits", "anytime", "other_precisions")
 def check_precisions_differ(pair: Pair) -> None:
-    """float64 must have more digits than float32, and samplers must differ: the same digits mean the same arithmetic."""
+    """float64 has more digits than float32, and samplers differ: the same digits mean the same arithmetic."""
     statistics = {}
     precisions: tuple[Precision, ...] = ("float32", "float64")
     for precision in precisions:
