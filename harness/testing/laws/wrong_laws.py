@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.models import FactorGraph, Model, PairwiseModel
+from spinbench.models import Factor, FactorGraph, Model, PairwiseModel
 from spinbench.testing.laws.cases import FloatArray, indicators
 
 # Largest number of states, which are summed over repeatedly.
@@ -21,6 +21,10 @@ MAX_STATES = 2**14
 MAX_SHARE, MAX_FITTED_SHARE = 0.25, 0.1
 # Inverse temperatures that are tried besides 1.
 BETAS = np.exp(np.linspace(-1.5, 1.5, 601))
+# Probability up to which a state counts as impossible, for rounding.
+CERTAIN = 1e-12
+# Sweeps in which the chains of a wrong sampler of some variables forget their start.
+SWEEPS = 50
 # (factor on a term, what is said of one such term, of several).
 FACTORS = (
     (0.0, "does not count", "do not count"),
@@ -83,6 +87,10 @@ def _describe_reordering(
     if binary:
         candidates["p(s = 0) in place of p(s = 1)"] = 1 - exact
     candidates["those of the variables in reverse order"] = np.concatenate(parts[::-1])
+    certain = np.minimum(exact, 1 - exact) < CERTAIN
+    candidates["the right ones, but 1/2 where a state is certain or impossible"] = np.where(certain, 0.5, exact)
+    low, high = wrong_marginals.min(), wrong_marginals.max()
+    candidates[f"the right ones, but none below {low:.3g} or above {high:.3g}"] = np.clip(exact, low, high)
     if not binary:
         candidates["those of each variable's states in reverse order"] = np.concatenate([p[::-1] for p in parts])
         even = [np.full(p.size, 1 / p.size) if p.size > 2 else p for p in parts]
@@ -110,9 +118,43 @@ def _laws_with_mistakes(model: Model, states: npt.NDArray[np.integer]) -> Iterat
             if 1 < len(incident) < len(pairs):
                 yield f"the couplings of variable {v} {plural}", _scale_terms(terms, incident, factor)
     yield from _laws_with_state_mistakes(states, whole)
-    if isinstance(model, PairwiseModel) and not model.groups:
-        drive = model.biases + states @ model.dense()
+    if isinstance(model, FactorGraph):
+        yield "the tables of pairs are transposed", _transpose_tables(model).log_weight(states)
+    elif not model.groups:
+        couplings = model.dense()
+        drive = model.biases + states @ couplings
         yield "all variables are drawn at once", states @ model.biases + np.logaddexp(0, drive).sum(axis=1)
+        for name, half in (("first", np.triu(couplings)), ("second", np.tril(couplings))):
+            yield f"couplings count for the {name} variable of a pair alone", _sweep_log_weights(model, states, half)
+
+
+def _transpose_tables(model: FactorGraph) -> FactorGraph:
+    """With those tables of two variables transposed that are square."""
+    factors = [
+        Factor(f.scope, np.ascontiguousarray(f.log_table.T))
+        if f.log_table.ndim == 2 and len(set(f.log_table.shape)) == 1
+        else f
+        for f in model.factors
+    ]
+    return FactorGraph(model.cardinalities, factors)
+
+
+def _sweep_log_weights(model: PairwiseModel, states: npt.NDArray[np.integer], couplings: FloatArray) -> FloatArray:
+    """Log probabilities after sweeps over the variables in their order, each drawn from its own row of couplings.
+
+    Args:
+        model: for its biases.
+        states: (S, N), all, the first variable's changing fastest.
+        couplings: (N, N), which need not be symmetric.
+    """
+    p, places = np.full(len(states), 1 / len(states)), np.arange(len(states))
+    drive = model.biases + states @ couplings.T
+    log_conditionals = -np.logaddexp(0, np.where(states == 1, -drive, drive))
+    for _ in range(SWEEPS):
+        for v in range(states.shape[1]):
+            p = (p + p[places ^ (1 << v)]) * np.exp(log_conditionals[:, v])
+    log_p: FloatArray = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+    return log_p
 
 
 def _log_weights_at_temperatures(model: Model, states: npt.NDArray[np.integer]) -> Iterator[tuple[str, FloatArray]]:
