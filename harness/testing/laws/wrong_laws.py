@@ -87,8 +87,11 @@ def _describe_reordering(
     if binary:
         candidates["p(s = 0) in place of p(s = 1)"] = 1 - exact
     candidates["those of the variables in reverse order"] = np.concatenate(parts[::-1])
-    certain = np.minimum(exact, 1 - exact) < CERTAIN
-    candidates["the right ones, but 1/2 where a state is certain or impossible"] = np.where(certain, 0.5, exact)
+    certain = [(np.minimum(p, 1 - p) < CERTAIN).all() for p in parts]
+    uniform = [
+        np.full(p.size, 1 / max(p.size, 2)) if is_certain else p for p, is_certain in zip(parts, certain, strict=True)
+    ]
+    candidates["the right ones, but uniform where a state is certain"] = np.concatenate(uniform)
     low, high = wrong_marginals.min(), wrong_marginals.max()
     candidates[f"the right ones, but none below {low:.3g} or above {high:.3g}"] = np.clip(exact, low, high)
     if not binary:

@@ -48,5 +48,5 @@ def test_clipped_and_halved_marginals_are_told(seed: int) -> None:
     law = enumerate_law(FactorGraph([2] * 5, [Factor(scope, table) for scope, table in [*tables, *known]]))
     assert "the right ones, but none below 0.2 or above" in cause(law, np.clip(law.marginals, 0.2, 0.8))
     halved = np.where(law.marginals == 0, 0.5, law.marginals)
-    assert cause(law, halved) == "; they are the right ones, but 1/2 where a state is certain or impossible"
+    assert cause(law, halved) == "; they are the right ones, but uniform where a state is certain"
     assert cause(law, law.marginals[::-1].copy() / 2 + 0.2) == ""
