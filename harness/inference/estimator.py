@@ -72,7 +72,8 @@ class Estimator:
             return self._exact(trace)
         estimate = bound.method.estimate(model, bound.tables, trace)
         validity.check(estimate, model, request.who)
-        estimate = validity.copy_estimate(self._without_pairs(estimate, trace.samples), model)
+        self._keep_pairs(estimate, trace.samples)
+        estimate = validity.copy_estimate(estimate, model)
         estimate = validity.widen_errors(request.options.precision, validity.flag_infinite_errors(estimate), model)
         # In sequence: probes are expensive and run only if no earlier check raised a flag.
         for check in self._checks:
@@ -94,16 +95,16 @@ class Estimator:
         pairs = [np.ones(1) for _ in model.factors]
         draws = [np.full(1, float(trace.samples * self._chains)) for _ in model.cardinalities]
         estimate = Estimate(ones, zeros, log_z, log_z_kind="exact", ess=draws, r_hat=ones, pairs=pairs)
-        estimate = self._without_pairs(estimate, trace.samples)
+        self._keep_pairs(estimate, trace.samples)
+        estimate = replace(estimate, pairs=None)
         return marginals.wrap_marginals(
             origins.in_terms_of_origin(model, estimate, trace.samples * self._chains, self._request.options.seed)
         )
 
-    def _without_pairs(self, estimate: Estimate, samples: int) -> Estimate:
-        """Pairs of the newest estimate are kept here; those of earlier ones would take memory for nothing."""
+    def _keep_pairs(self, estimate: Estimate, samples: int) -> None:
+        """Those of the newest estimate; those of earlier ones would take memory for nothing."""
         if samples >= self._samples:
             self._newest, self._samples = joint_validity.copy_pairs(estimate), samples
-        return replace(estimate, pairs=None, pairs_se=None)
 
     def result(self, outcome: driver.Run, prepared: float, source: RunSource) -> Result:
         """What a run came to.

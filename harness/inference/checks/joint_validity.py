@@ -85,6 +85,8 @@ def copy_draws(draws: Draws) -> Draws:
 
 def copy_pairs(estimate: Estimate) -> Estimate:
     """With copies of pairs and their errors: the method may write into them again."""
+    if estimate.pairs is None or (callable(estimate.pairs) and estimate.pairs_se is None):
+        return estimate
     return replace(estimate, pairs=_copy_tables(estimate.pairs), pairs_se=_copy_tables(estimate.pairs_se))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -77,7 +78,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
 
 def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
-    """What was checked, in arrays that no method writes into, float64 but for draws, of probabilities from 0 to 1.
+    """What was checked but pairs, in arrays that no method writes into, float64 but for draws, of probabilities from 0
+    to 1.
 
     Error bounds are no less than standard errors.
     """
@@ -110,6 +112,8 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
         diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
         draws=estimate.draws and joint_validity.copy_draws(estimate.draws),
+        pairs=None,
+        pairs_se=None,
     )
 
 
@@ -207,7 +211,7 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
         raise InvalidResultError(f"{who} gave {dict(named)!r} as estimates of log Z; a value and its error are needed")
     bound = estimate.log_z, estimate.log_z_error_bound
     for value, error in [(estimate.log_z, estimate.log_z_se), bound, *named.values()]:
-        if value is not None and not (_is_real(value) and (np.isfinite(value) or value == allowed)):
+        if value is not None and not (_is_real(value) and (math.isfinite(value) or value == allowed)):
             raise InvalidResultError(f"{who} gave log Z = {value!r}; a finite number is needed, or None")
         if error is not None and not (_is_real(error) and error >= 0):
             raise InvalidResultError(
@@ -219,7 +223,9 @@ def _is_real(value: object) -> bool:
     """Whether it is a number that a float can hold."""
     if isinstance(value, int):
         return abs(value) < _MOST
-    return isinstance(value, float | np.integer | np.floating) and bool(np.isinf(float(value)) == np.isinf(value))
+    if isinstance(value, float):
+        return True
+    return isinstance(value, np.integer | np.floating) and bool(np.isinf(float(value)) == np.isinf(value))
 
 
 def _flat(values: PerVariable, sizes: Sequence[int], binary: bool, who: str) -> joint_validity.FloatArray:
