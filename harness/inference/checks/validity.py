@@ -78,11 +78,8 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 
 
 def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
-    """What was checked but pairs, in arrays that no method writes into, float64 but for draws, of probabilities from 0
-    to 1.
-
-    Error bounds are no less than standard errors.
-    """
+    """What was checked but pairs, in arrays that no method writes into, float64 but for draws; probabilities are clipped,
+    and error bounds no less than standard errors."""
 
     def each(function: Callable[..., joint_validity.FloatArray], *values: Any) -> Any:
         if values[0] is None:
@@ -221,10 +218,8 @@ def _check_log_z(estimate: Estimate, who: str) -> None:
 
 def _is_real(value: object) -> bool:
     """Whether it is a number that a float can hold."""
-    if isinstance(value, int):
-        return abs(value) < _MOST
-    if isinstance(value, float):
-        return True
+    if isinstance(value, int | float):
+        return isinstance(value, float) or abs(value) < _MOST
     return isinstance(value, np.integer | np.floating) and bool(np.isinf(float(value)) == np.isinf(value))
 
 
