@@ -80,8 +80,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
 def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
     """What was checked but pairs, in arrays that no method writes into, float64 but for draws.
 
-    Probabilities are clipped to 0 … 1, and error bounds are no less than standard errors.
-    """
+    Probabilities are clipped to 0 … 1, and error bounds no less than standard errors."""
 
     def each(function: Callable[..., joint_validity.FloatArray], *values: Any) -> Any:
         if values[0] is None:
