@@ -17,7 +17,7 @@ import numpy as np
 from spinbench.history import axes
 from spinbench.history.regression_test.effects import EFFECTS, Effects
 from spinbench.history.regression_test.measurements import Place, Run, Sides, runs_with_metric
-from spinbench.history.regression_test.paired_effects import paired_effects
+from spinbench.history.regression_test.pair_effects import pair_effects
 from spinbench.history.regression_test.significance import Decision, FindingVerdict
 from spinbench.inference.checks.evidence import LEVELS
 
@@ -140,7 +140,7 @@ class Judgement:
 
 
 def judge(sides: Sides, pairs: Mapping[Place, Sequence[float]] | None = None) -> Judgement:
-    """Test every metric that any of the runs has, in the cells that both sides have; costs as `paired_effects` does in
+    """Test every metric that any of the runs has, in the cells that both sides have; costs as `pair_effects` does in
     cells that were measured by `pairs`."""
     by_seeds = sides.without(pairs or ())
     runs = [run for side in (sides.base, sides.head) for cell_runs in side.values() for run in cell_runs.values()]
@@ -151,7 +151,7 @@ def judge(sides: Sides, pairs: Mapping[Place, Sequence[float]] | None = None) ->
         if metric.name in measured
     ]
     if pairs:
-        effects.append(paired_effects(pairs))
+        effects.append(pair_effects(pairs))
     decided = [(tested_effects, decision) for tested_effects in effects for decision in tested_effects.decisions()]
     common = [(sides.base[place], sides.head[place]) for place in sides.common]
     answers = [(base[seed].answer, head[seed].answer) for base, head in common for seed in base.keys() & head.keys()]

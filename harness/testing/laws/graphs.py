@@ -107,7 +107,7 @@ def factor_tree_model() -> SolvedModel:
     return enumerate_law(FactorGraph.from_log_tables(sizes, tables, name="tree of factors"))
 
 
-def forced_tree_model() -> SolvedModel:
+def tree_model_with_zeros() -> SolvedModel:
     """Zeros that leave a variable one state, and its neighbour two of three."""
     rng = np.random.default_rng(34)
     tables: Tables = [(scope, rng.normal(size=(3, 3))) for scope in ((0, 1), (1, 2))]

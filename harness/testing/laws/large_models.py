@@ -248,6 +248,6 @@ MODELS: dict[str, Callable[[], SolvedModel]] = {
     "long tree": _long_path_model,
     SETTLED: _early_end_model,
     "tree of factors": graphs.factor_tree_model,
-    "tree with zeros": graphs.forced_tree_model,
+    "tree with zeros": graphs.tree_model_with_zeros,
 }
 SIZES = ("80 variables, dense", "101 variables", "1001 variables", "88 variables of several states")

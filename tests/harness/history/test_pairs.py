@@ -15,7 +15,7 @@ from spinbench.errors import HistoryError
 from spinbench.history import gate, pairs
 from spinbench.history.recorder import record
 from spinbench.history.regression_test.measurements import Place
-from spinbench.history.regression_test.paired_effects import paired_effects
+from spinbench.history.regression_test.pair_effects import pair_effects
 
 PLACES = [Place(*cell) for cell in gate_runs.CELLS]
 SLOW = Place("grid", "gibbs", "numba")
@@ -31,7 +31,7 @@ def draw_starts(rng: np.random.Generator, factor: float, starts: int = pairs.STA
 
 
 def worse_places(ratios: dict[Place, list[float]]) -> list[Place]:
-    effects = paired_effects(ratios)
+    effects = pair_effects(ratios)
     return [
         place
         for decision in effects.decisions()
@@ -52,7 +52,7 @@ def test_unchanged_costs_are_seldom_worse_and_planted_ones_are_found() -> None:
 @pytest.mark.parametrize("starts", [2, 4, 8])
 def test_errors_are_those_of_means_over_starts_and_builds(starts: int) -> None:
     rng = np.random.default_rng(1)
-    cells, groups, _ = paired_effects(draw_starts(rng, 1.0, starts)).levels
+    cells, groups, _ = pair_effects(draw_starts(rng, 1.0, starts)).levels
     usual = np.hypot(SPREAD / np.sqrt(starts), 0.01)
     np.testing.assert_allclose(cells.error, usual, rtol=0.5)
     np.testing.assert_allclose(groups.error, np.hypot(SPREAD / np.sqrt(3 * starts), 0.01), rtol=0.5)
