@@ -41,8 +41,8 @@ _FOLDER = re.compile(r"\+{0,2}hydra\.(?:sweep|run)\.dir=")
 # What may be another when a sweep is resumed: who runs its cells, and for how long.
 _OF_THE_CALL = re.compile(r"\+{0,2}(?:launcher|hydra/launcher|hydra\.launcher|time_limit|sweep_dir)\b")
 
-# The same, and what a search may go on with; paths of files may be written in another way.
-_NOT_OF_CELLS = re.compile(rf"{_OF_THE_CALL.pattern}|\+{{0,2}}hydra\b|\+{{0,2}}model\.(?:path|evidence|corpus)=")
+# The same, and what a search may go on with.
+_NOT_OF_CELLS = re.compile(rf"{_OF_THE_CALL.pattern}|\+{{0,2}}hydra\b")
 
 _OF_A_FILE = re.compile(r"\+{0,2}model\.(?:path|evidence|corpus)=(.*)", re.DOTALL)
 
@@ -169,13 +169,24 @@ def read_command(folder: Path) -> tuple[list[str], str]:
 
 
 def _check_same_cells(folder: Path, stored: Sequence[str], given: Sequence[str]) -> None:
-    first, again = ([line for line in lines if not _NOT_OF_CELLS.match(line)] for lines in (stored, given))
-    if others := sorted(set(again) ^ set(first)):
+    """Raises SpinbenchError where the values differ that cells are made of, in whatever order."""
+    first, again = ({_key(line): line for line in lines if not _NOT_OF_CELLS.match(line)} for lines in (stored, given))
+    keys = first.keys() | again.keys()
+    differ = [key for key in sorted(keys) if _values(first.get(key, "")) != _values(again.get(key, ""))]
+    if differ:
+        theirs, ours = (shlex.join(lines[key] for key in differ if key in lines) for lines in (first, again))
         raise SpinbenchError(
-            f"--resume {folder} goes on with the cells of {shlex.join(first)}, and {shlex.join(again)} was given, "
-            f"which differs in {shlex.join(others)}; give what was given first, or start another sweep, into the same "
-            "folder with sweep_dir=FOLDER"
+            f"--resume {folder} goes on with its cells, of {theirs or 'defaults'}, and {ours or 'nothing'} was given; "
+            "give what was given first, or start another sweep, into the same folder with sweep_dir=FOLDER"
         )
+
+
+def _values(line: str) -> list[str]:
+    """Sorted; of files their names, since the folder that they lie in may have another path."""
+    values = line.partition("=")[2].split(",")
+    if _OF_A_FILE.fullmatch(line):
+        values = [Path(value.strip(" '\"[]")).name for value in values]
+    return sorted(values)
 
 
 def _check_stored_overrides(folder: Path, overrides: list[str], started_in: str) -> list[str]:

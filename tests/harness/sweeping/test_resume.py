@@ -114,21 +114,35 @@ def test_who_runs_the_cells_may_change_and_the_cells_stay() -> None:
 def test_a_call_never_replaces_what_a_folder_says() -> None:
     """Else the cells of its first start would be left out from then on."""
     Path("out").mkdir()
-    stored = {"overrides": ["model=grid", "seed=0,1"], "started_in": "/elsewhere", "report": None}
+    stored = {"overrides": ["model=file", "model.path=a.uai", "seed=0,1"], "started_in": "/elsewhere", "report": None}
     Path("out/sweep.json").write_text(json.dumps(stored))
-    given = ["seed=0,1", "model=grid", "launcher=joblib", "hydra.launcher.n_jobs=2", "model.path=/there/a.uai"]
+    given = ["seed=1,0", "model=file", "launcher=joblib", "hydra.launcher.n_jobs=2", "model.path=/there/a.uai"]
     open_folder(Arguments.parse(["--resume", "out", *given]), None, None)
     assert json.loads(Path("out/sweep.json").read_text()) == stored
 
 
-@pytest.mark.parametrize("given", [["model=torus", "seed=0,1"], ["seed=5"], ["model=grid", "seed=0,1", "chains=8"]])
-def test_cells_of_another_sweep_are_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("given", "differs"),
+    [
+        (["model=file", "model.path=b.uai", "seed=0,1"], "of model.path=a.uai, and model.path=b.uai was given"),
+        (["seed=5"], "of model=file model.path=a.uai seed=0,1, and seed=5 was given"),
+        (["model=file", "model.path=a.uai", "seed=0,1", "chains=8"], "of defaults, and chains=8 was given"),
+        (
+            ["model=file", "model.path=a.uai", "seed=0,1", "model.evidence=e.evid"],
+            "and model.evidence=e.evid was given",
+        ),
+        (["model.path=a.uai", "seed=0,1"], "of model=file, and nothing was given"),
+    ],
+)
+def test_cells_of_another_sweep_are_refused(given: list[str], differs: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("out").mkdir()
-    stored = {"overrides": ["model=grid", "seed=0,1"], "started_in": str(Path.cwd()), "report": None}
+    overrides = ["model=file", "model.path=a.uai", "seed=0,1"]
+    stored = {"overrides": overrides, "started_in": str(Path.cwd()), "report": None}
     Path("out/sweep.json").write_text(json.dumps(stored))
     assert sweep("--resume", "out", *given) == 2
     message = capsys.readouterr().err
-    assert "--resume out goes on with the cells of model=grid seed=0,1, and " in message
+    assert "--resume out goes on with its cells, " in message
+    assert differs in message
     assert message.strip().endswith("or start another sweep, into the same folder with sweep_dir=FOLDER")
 
 
