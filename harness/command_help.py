@@ -103,7 +103,7 @@ EXIT_STATUSES = {
     0: "done, and the answer is good",
     1: "done, and the answer is not: COMMAND --help says when; or the output was closed",
     2: "an error of the user's, a missing package or a full disk, in one sentence",
-    130: "interrupted by Ctrl-C",
+    130: "interrupted by Ctrl-C, a sweep by SIGTERM, too",
     143: "ended by SIGTERM; 128 + N: ended by signal N",
 }
 

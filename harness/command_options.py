@@ -115,7 +115,11 @@ def build_parser() -> CommandParser:
         "--method", action="append", metavar="NAME", help="Compile only this method; may be repeated; all by default."
     )
     warm.add_argument(
-        "--precision", default="float64", metavar="P", help="Compile for float64, the default, or float32."
+        "--precision",
+        choices=["float64", "float32"],
+        default="float64",
+        metavar="P",
+        help="Compile for float64, the default, or float32.",
     )
     publish = add_command(commands, "publish")
     publish.add_argument("--offline", action="store_true", help="Put the scripts beside it: it needs no network then.")
