@@ -64,21 +64,10 @@ class Estimate:
     log_z_error_bound: float | None = None
 
     def __post_init__(self) -> None:
-        import numpy as np
-
-        from spinbench.mathematics.claims import BOUND
-
         for quantity in ("marginals", "log_z"):
             se = getattr(self, f"{quantity}_se")
-            if se is None or getattr(self, f"{quantity}_error_bound") is not None:
-                continue
-            # A value that is not a number is kept as it is, and `run` refuses it.
-            bound: Any
-            if isinstance(se, list | tuple):
-                bound = [BOUND * np.asarray(part) if np.asarray(part).dtype.kind in "biuf" else part for part in se]
-            else:
-                bound = BOUND * np.asarray(se) if np.asarray(se).dtype.kind in "biuf" else se
-            object.__setattr__(self, f"{quantity}_error_bound", bound)
+            if se is not None and getattr(self, f"{quantity}_error_bound") is None:
+                object.__setattr__(self, f"{quantity}_error_bound", _bound_by_scatter(se))
 
     @property
     def status(self) -> str:
@@ -95,3 +84,15 @@ class Estimate:
         has_error = self.log_z is None or self.log_z_se is None or self.log_z_se != math.inf
         is_doubted = any(doubt.startswith("log Z") for doubt in self.doubts)
         return self.doubts if has_error or is_doubted else (*self.doubts, "log Z unresolved")
+
+
+def _bound_by_scatter(se: Any) -> Any:
+    """Of standard errors; a value that is not a number is kept as it is, and `run` refuses it."""
+    # Not imported above, since the command line loads this module to list what there is.
+    import numpy as np
+
+    from spinbench.mathematics.claims import BOUND
+
+    parts = se if isinstance(se, list | tuple) else [se]
+    bounds = [BOUND * np.asarray(part) if np.asarray(part).dtype.kind in "biuf" else part for part in parts]
+    return bounds if parts is se else bounds[0]

@@ -7,11 +7,10 @@ leave the waiting out. Their mean over all batches holds what a quantile hides: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-
-import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.foundation.platforms import one_blas_thread
@@ -68,15 +67,21 @@ class Laps:
 
     @classmethod
     def of_batches(cls, batches: Sequence[tuple[int, float, float]]) -> Laps:
-        """The summary of at least one batch: (steps, wall seconds, CPU seconds) of each.
+        """The summary of at least one batch: (steps, wall seconds, CPU seconds) of each."""
+        wall = sorted(seconds / steps for steps, seconds, _ in batches)
+        cpu = sorted(seconds / steps for steps, _, seconds in batches)
+        mean = math.fsum(seconds for *_, seconds in batches) / sum(steps for steps, *_ in batches)
+        return cls(len(batches), _quantiles(wall), _quantiles(cpu), mean)
 
-        Quantiles are those of `np.quantile`, which takes as long as a small model's whole answer.
-        """
-        steps, wall, cpu = np.array(batches, dtype=np.float64).T
-        ordered = np.sort([wall / steps, cpu / steps], axis=1)
-        places = np.array(QUANTILES) * (len(batches) - 1)
-        low_wall, low_cpu = (tuple(np.interp(places, np.arange(len(row)), row).tolist()) for row in ordered)
-        return cls(len(batches), low_wall, low_cpu, float(cpu.sum() / steps.sum()))
+
+def _quantiles(ordered: list[float]) -> tuple[float, ...]:
+    """Those of `np.quantile`, which takes as long as a small model's whole answer."""
+    last = len(ordered) - 1
+    quantiles = []
+    for q in QUANTILES:
+        low, share = int(q * last), q * last % 1.0
+        quantiles.append(ordered[low] + share * (ordered[min(low + 1, last)] - ordered[low]))
+    return tuple(quantiles)
 
 
 @dataclass(frozen=True)

@@ -78,12 +78,13 @@ def plan_and_bind(
     precision: Precision = "float64",
     device: str = "cpu",
     wish: kernels.Wish = kernels.ANY,
+    support: registry.Support | None = None,
     budget: Budget | None = None,
 ) -> BoundMethod:
     """A method's plan for a model, bound to a backend.
 
     Args:
-        method, backend, model, precision, device, wish: as of `bind`.
+        method, backend, model, precision, device, wish, support: as of `bind`.
         budget: of a run; a plan that takes more than a share of its seconds is refused or given up.
 
     Raises:
@@ -94,7 +95,7 @@ def plan_and_bind(
     with platforms.one_blas_thread(), preflight.planning(method, model, budget):
         tables = method.plan(model)
         seconds = time.perf_counter() - since
-        bound = bind(method, backend, model, tables, precision=precision, device=device, wish=wish)
+        bound = bind(method, backend, model, tables, precision=precision, device=device, wish=wish, support=support)
     return replace(bound, plan_seconds=seconds)
 
 
@@ -107,6 +108,7 @@ def bind(
     precision: Precision = "float64",
     device: str = "cpu",
     wish: kernels.Wish = kernels.ANY,
+    support: registry.Support | None = None,
 ) -> BoundMethod:
     """A planned method on a backend: the first kernel that does not refuse, else the method's program.
 
@@ -117,13 +119,14 @@ def bind(
         tables: its plan.
         precision, device: as `spinbench.run` takes them.
         wish: whether a kernel or the program is asked, and whose kernel.
+        support: what `registry.require_support` said of them, where it was asked; a small model's answer takes as long.
 
     Raises:
         UnsupportedError: as `registry.require_support`; all kernels refuse and there is no program, or none was to run.
         UnavailableError, BrokenPluginError: as `registry.require_support`.
     """
     since = time.perf_counter()
-    how = registry.require_support(method, backend, precision, wish)
+    how = support or registry.require_support(method, backend, precision, wish)
     cls = registry.backend_class(backend)
     # The first instance of a class imports the framework, which counts as compilation.
     with nullcontext() if cls in _IMPORTED else deadline.compiling():

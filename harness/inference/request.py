@@ -49,6 +49,7 @@ class Request:
     Attributes:
         backend, budget: where and for how long the method runs.
         wish: which kernel is asked.
+        support: how the pair runs.
         options: as they were given.
         file: in which kept states end.
     """
@@ -58,6 +59,7 @@ class Request:
     backend: str
     budget: Budget
     wish: kernels.Wish
+    support: registry.Support
     options: Options
     file: Path | None
 
@@ -110,7 +112,7 @@ def check_request(
     if options.precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={options.precision!r} was given; float32 and float64 are allowed")
     chosen, wish = _make_method(method, settings), kernels.Wish(options.tier, options.kernel)
-    registry.require_support(chosen, backend, options.precision, wish)
+    support = registry.require_support(chosen, backend, options.precision, wish)
     if chosen.kind != "direct":
         check_weight_range(chosen.name, model, options.precision)
     if options.target is not None:
@@ -120,7 +122,7 @@ def check_request(
         parsed = _parse_budget(budget, options, chosen)
     if parsed.cpu and options.device != "cpu":
         raise BudgetError(f"a budget of {parsed} was given; device={options.device} takes wall-clock or samples")
-    return Request(model, chosen, backend, parsed, wish, options, file)
+    return Request(model, chosen, backend, parsed, wish, support, options, file)
 
 
 def check_model(model: object) -> None:

@@ -135,6 +135,7 @@ def run(
         precision=precision,
         device=device,
         wish=request.wish,
+        support=request.support,
         budget=request.budget,
     )
     preflight.check_step(bound.method, bound.tables, bound.tier, request.budget, states.shape[1])

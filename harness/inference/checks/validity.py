@@ -144,16 +144,15 @@ def widen_errors(precision: Precision, estimate: Estimate, model: Model) -> Esti
     for name in ("log_z_se", "log_z_error_bound"):
         if estimate.log_z is not None and getattr(estimate, name) is not None:
             changes[name] = rounding.add_rounding_to_log_z(getattr(estimate, name), estimate.log_z, model, precision)
-    others = {
-        name: (value, rounding.add_rounding_to_log_z(error, value, model, precision))
-        for name, (value, error) in estimate.log_z_estimates.items()
-    }
-    return replace(
-        estimate,
-        **changes,
-        log_z_estimates=others,
-        bounds=tuple(_widen_bound(bound, model, precision) for bound in estimate.bounds),
-    )
+    if estimate.log_z_estimates:
+        changes["log_z_estimates"] = {
+            name: (value, rounding.add_rounding_to_log_z(error, value, model, precision))
+            for name, (value, error) in estimate.log_z_estimates.items()
+        }
+    if estimate.bounds:
+        changes["bounds"] = tuple(_widen_bound(bound, model, precision) for bound in estimate.bounds)
+    # An exact answer has none of them, and a small model's takes not much longer than a copy.
+    return replace(estimate, **changes) if changes else estimate
 
 
 def _widen_bound(bound: Bound, model: Model, precision: Precision) -> Bound:

@@ -82,6 +82,7 @@ def _run_chains(request: Request) -> result.Result:
         precision=options.precision,
         device=options.device,
         wish=request.wish,
+        support=request.support,
         budget=request.budget,
     )
     preflight.check_step(method, bound.tables, bound.tier, request.budget, options.chains)
