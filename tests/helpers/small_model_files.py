@@ -40,6 +40,10 @@ GOOD = {
     b"potential (a) { data = (0.1 0.9); }\npotential (b | a) { data = ((.5 .5) % n\n(1 0)); }\n",
     "qubo": b"c x\np qubo 0 3 2 2\n0 0 -1.5\n2 2 .5\n0 1 2\n1 2 -1e-1\n",
     "coo": b"# vartype=SPIN\n0 0 1.0\n0 5 -.5\n5 7 2\n",
+    "wcsp": b"x 3 3 4 9\n2 3 2\n-2 0 2 1 2\n0 1 9\n1 0 0\n2 2 0 1 -1\n1 1 0.5 1\n2 3\n0 2 0\n",
+    "cfn": b'# x\n{ problem: {"name": "x", "mustbe": "<9.0"}\nvariables: {"a": ["y", "n"], b: 3}\n'
+    b'functions: {"f": {scope: ["a" "b"], defaultcost: 1 costs: ["y" 1 9.5 n 0 -0.25]},\n'
+    b'{"scope": ["b"], "costs": [.5, inf, 2]} {scope: [b a] costs: "g"}, g: {scope: [1 0] costs: [1 2 3 4 5 6]}}}\n',
     "wcnf": b"c x\nh -4 2 1 0\n3 -3 1 0\n0.5 4 0\n7 2 -1 0\n2 -2 -4 3 0\n",
 }
 WORDS = [
@@ -76,4 +80,6 @@ WORDS += [
     b"<!ENTITY x 'y'>",
     b"potential",
     b"p qubo 0 3 2 2\n",
+    b"defaultcost",
+    b"-2 0 1 ",
 ]

@@ -78,6 +78,30 @@ COUNTED = np.array(
         for a, b, c, d in itertools.product((0, 1), repeat=4)
     ]
 )
+# A table that (0, 1) and (1, 0) share, a constant, a variable without functions, and a bound of 9.
+WCSP = """shared 3 3 4 9
+3 3 2
+1 1 0.5 1
+2 3
+-2 0 1 1 3
+0 0 9
+1 1 2.5
+2 0 12
+2 1 0 1 -1
+0 0.25 0
+"""
+_SHARED = np.array([[np.inf, 1, 1], [1, 2.5, 1], [np.inf, 1, 1]])
+COSTS = (0.25 + np.array([0.5, 0.5, 3.0]) + _SHARED + _SHARED.T)[..., None] + np.zeros(2)
+CFN = """# a comment
+{"problem": {"name": "m", "mustbe": "<4.5"},
+ "variables": {"a": ["no", "yes"], "b": ["1", "0", "x"]},
+ "functions": {
+  "first": {"scope": ["a", "b"], "defaultcost": 0.5, "costs": ["yes", "0", 5, 0, 2, "-1.5", "no", "1", inf]},
+  "second": {"scope": ["b"], "costs": "third"},
+  "third": {"scope": ["b"], "costs": [5, 0, 1]}}}
+"""
+# A total with 5 in the second table may be 3.5, below the bound, and one with 5 in the first may not.
+NAMED_COSTS = np.array([[np.inf, 0.5, 0.5], [10.5, np.inf, 2.5]])
 FREE = np.exp(-2.0 * (1 - np.indices((2,) * 5)[0]))
 
 
@@ -118,6 +142,18 @@ def states(model):
             (),
             [1.0, 9.0, 25.0, 4.0, 24.0, 60.0],
             id="variables named twice",
+        ),
+        pytest.param("m.wcsp", WCSP, {}, (), np.exp(-COSTS), id="wcsp"),
+        pytest.param("m", WCSP, {"beta": 0.5}, (), np.exp(-0.5 * COSTS), id="wcsp by content"),
+        pytest.param("m.cfn", CFN, {}, ("a", "b"), np.exp(-NAMED_COSTS), id="cfn"),
+        pytest.param("m", CFN.replace('"', ""), {}, ("a", "b"), np.exp(-NAMED_COSTS), id="cfn without quotes"),
+        pytest.param(
+            "m.cfn",
+            "{problem [m >-5] variables [2 2] functions [[scope [] costs [-6]] [scope [0 1] costs [1 .5 inf 9.5]]]",
+            {},
+            (),
+            np.exp([-5.0, -5.5, -np.inf, 3.5]),
+            id="cfn of a maximum",
         ),
         pytest.param("m.cnf", COUNT.replace("1e-400", "1"), {}, (1, 2, 3, 4), COUNTED, id="weighted cnf"),
         pytest.param("m", "p cnf 2 1\n1 2 0\n", {}, (1, 2), [0, 1, 1, 1], id="cnf by content"),
