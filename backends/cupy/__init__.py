@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spinbench.api import Array, Backend, Index, Key, Precision
-from spinbench.backends.numpy import NumpyBackend
+from spinbench.backends.numpy import NumpyArithmetic, NumpyBackend
 from spinbench.errors import UnsupportedError
+from spinbench.foundation.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     import cupy
+
+
+class CupyArithmetic(NumpyArithmetic):
+    """In place; NumPy's blocks, which stay in a CPU cache, do not help on a GPU."""
+
+    add_product, add_compensated = Arithmetic.add_product, Arithmetic.add_compensated
+
+    def window(self, array: Array, start: Index, length: int) -> Array:
+        return array[int(start) : int(start) + length]
 
 
 class CupyBackend(NumpyBackend):
@@ -27,6 +38,7 @@ class CupyBackend(NumpyBackend):
     provides = frozenset({"arrays", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("cupy", "array_api_compat")
     install = "pip install cupy-cuda13x array-api-compat"
+    _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: CupyArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "gpu") -> None:
         if device != "gpu":
@@ -67,9 +79,4 @@ class CupyBackend(NumpyBackend):
             return array[int(indices)]
         return self._cupy.take(array, indices, axis=0)
 
-    def window(self, array: Array, start: Index, length: int) -> Array:
-        return array[int(start) : int(start) + length]
-
-    # NumPy's versions work in blocks that stay in a CPU cache, which does not help on a GPU.
-    add_product, add_compensated = Backend.add_product, Backend.add_compensated
     sigmoid = Backend.sigmoid

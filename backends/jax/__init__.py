@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
@@ -13,10 +13,20 @@ from spinbench.api import Array, Backend, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
 from spinbench.backends.jax import memory
 from spinbench.errors import UnsupportedError
+from spinbench.foundation.arithmetic import Arithmetic
 from spinbench.foundation.folders import cache_folder
 
 if TYPE_CHECKING:
     import jax
+
+
+class JaxArithmetic(Arithmetic):
+    """With slices in place of gathers."""
+
+    def window(self, array: Array, start: Index, length: int) -> Array:
+        import jax
+
+        return jax.lax.dynamic_slice_in_dim(array, start, length)
 
 
 class JaxBackend(Backend):
@@ -33,6 +43,7 @@ class JaxBackend(Backend):
     provides = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("jax",)
     install = "pip install jax"
+    _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: JaxArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         import jax
@@ -147,9 +158,6 @@ class JaxBackend(Backend):
         if self.xp.ndim(indices):
             return self.xp.take(array, indices, axis=0)
         return array[indices]
-
-    def window(self, array: Array, start: Index, length: int) -> Array:
-        return self._jax.lax.dynamic_slice_in_dim(array, start, length)
 
 
 def find_device(framework: ModuleType, backend: str, device: str) -> jax.Device:

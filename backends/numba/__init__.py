@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from spinbench.api import Precision
-from spinbench.api.accelerators import Operations
+from spinbench.api.backend import Operations
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
 
@@ -32,4 +32,4 @@ class NumbaBackend(NumpyBackend):
         from spinbench.backends.numba.tables.operations import find_operations_class
 
         compiled: Callable[..., Operations] = find_operations_class(kind, self.precision)
-        return compiled(self)
+        return super().operations(compiled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -11,12 +12,44 @@ import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
 from spinbench.api import Array, Backend, Index, Key, Namespace, Precision
+from spinbench.foundation.arithmetic import Arithmetic
 
 # Three words of 64 bits, the seed of SFC64.
 KEY_BYTES = 24
 # Elements of a block that several operations process one after another: 256 kB, three of which fit the second-level
 # cache.
 AT_ONCE = 2**15
+
+
+class NumpyArithmetic(Arithmetic):
+    """In place, and in parts."""
+
+    def window(self, array: Array, start: Index, length: int) -> Array:
+        return array[start : start + length]
+
+    def add(self, total: Array, values: Array) -> Array:
+        total += values
+        return total
+
+    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
+        if not total.shape == values.shape == scale.shape:
+            total += scale * values
+            return total
+        for part in _parts(len(total), total[:1].size):
+            total[part] += scale[part] * values[part]
+        return total
+
+    def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
+        if total.ndim == 0:
+            return super().add_compensated(total, excess, values)
+        for part in _parts(len(total), total[:1].size):
+            total_part, over = total[part], excess[part]
+            np.subtract(values[part], over, out=over)
+            grown = total_part + over
+            np.subtract(grown, total_part, out=total_part)
+            np.subtract(total_part, over, out=over)
+            total_part[...] = grown
+        return total, excess
 
 
 class NumpyBackend(Backend):
@@ -27,6 +60,7 @@ class NumpyBackend(Backend):
     requires: ClassVar[tuple[str, ...]] = ("numpy",)
 
     xp: Namespace = np
+    _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: NumpyArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         super().__init__(precision=precision, device=device)
@@ -57,37 +91,10 @@ class NumpyBackend(Backend):
         target[index] = values
         return target
 
-    def add(self, total: Array, values: Array) -> Array:
-        total += values
-        return total
-
-    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        if not total.shape == values.shape == scale.shape:
-            total += scale * values
-            return total
-        for part in _parts(len(total), total[:1].size):
-            total[part] += scale[part] * values[part]
-        return total
-
-    def add_compensated(self, total: Array, excess: Array, values: Array) -> tuple[Array, Array]:
-        if total.ndim == 0:
-            return super().add_compensated(total, excess, values)
-        for part in _parts(len(total), total[:1].size):
-            total_part, over = total[part], excess[part]
-            np.subtract(values[part], over, out=over)
-            grown = total_part + over
-            np.subtract(grown, total_part, out=total_part)
-            np.subtract(total_part, over, out=over)
-            total_part[...] = grown
-        return total, excess
-
     def take(self, array: Array, indices: Index) -> Array:
         if isinstance(indices, int):
             return array[indices]
         return array.take(indices, axis=0)
-
-    def window(self, array: Array, start: Index, length: int) -> Array:
-        return array[start : start + length]
 
     def sigmoid(self, x: Array) -> Array:
         p = 0.5 * x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
@@ -11,10 +11,24 @@ from spinbench.api import Array, Backend, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
+from spinbench.foundation.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
+
+class TorchArithmetic(Arithmetic):
+    """In place."""
+
+    def window(self, array: Array, start: Index, length: int) -> Array:
+        return array.narrow(0, int(start), length)
+
+    def add(self, total: Array, values: Array) -> Array:
+        return total.add_(values)
+
+    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
+        return total.addcmul_(values, scale)
 
 
 class TorchBackend(Backend):
@@ -32,6 +46,7 @@ class TorchBackend(Backend):
     provides = frozenset({"arrays", "grad", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("torch", "array_api_compat")
     install = "pip install 'spinbench[torch]'"
+    _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: TorchArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         import torch
@@ -94,20 +109,11 @@ class TorchBackend(Backend):
         target[index] = values
         return target
 
-    def add(self, total: Array, values: Array) -> Array:
-        return total.add_(values)
-
-    def add_product(self, total: Array, values: Array, scale: Array) -> Array:
-        return total.addcmul_(values, scale)
-
     def take(self, array: Array, indices: Index) -> Array:
         if isinstance(indices, int) or indices.ndim == 0:
             return array[int(indices)]
         rows = self._torch.index_select(array, 0, indices.reshape(-1))
         return rows.reshape(*indices.shape, *array.shape[1:])
-
-    def window(self, array: Array, start: Index, length: int) -> Array:
-        return array.narrow(0, int(start), length)
 
     def sigmoid(self, x: Array) -> Array:
         return self._torch.sigmoid(x)

@@ -21,7 +21,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from spinbench.api.accelerators import Accelerators
 from spinbench.api.backend import Backend
 from spinbench.api.bounds import Bound
 from spinbench.api.estimate import Estimate
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from spinbench.models.files.format import Format, ModelFile
 
 __all__ = [
-    "Accelerators",
     "Array",
     "Backend",
     "Bound",

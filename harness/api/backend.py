@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
-from spinbench.api.accelerators import Accelerators
+from spinbench.api.old_members import add_old_operations
 from spinbench.api.types import Array, Index, Key, Namespace, Precision
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
+from spinbench.foundation.arithmetic import take
 
 if TYPE_CHECKING:
     import numpy as np
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Operations = TypeVar("Operations")
 Carry = TypeVar("Carry")
 """Arrays in nested tuples, as a loop hands them on."""
 
 
-class Backend(Accelerators):
+class Backend:
     """An array framework on a device. It is imported in the constructor, never at module level.
 
     Where arrays are offered, a constructor that sets `xp` and `real`, and `key`, `fold_in` and `uniform` are to be
@@ -47,6 +49,7 @@ class Backend(Accelerators):
     programs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = ""
     peer: ClassVar[bool] = False
+    _faster: ClassVar[Mapping[Any, Any]] = {}
 
     xp: Namespace
     """The array namespace (array API names: `matmul`, `exp`, `where`, `sum`, `concat`, …)."""
@@ -82,6 +85,24 @@ class Backend(Accelerators):
         """Standard normal random numbers of dtype `real`; by default by Box and Muller's method."""
         xp, u = self.xp, self.uniform(key, (2, *shape))
         return xp.sqrt(-2 * xp.log1p(-u[0, ...])) * xp.cos(2 * math.pi * u[1, ...])
+
+    def take(self, array: Array, indices: Index) -> Array:
+        """The rows array[indices]: `indices` is an integer, which may be traced, or an array of any shape, all >= 0.
+
+        `xp` has this for vectors of indices alone.
+        """
+        if isinstance(indices, int):
+            return array[indices, ...]
+        return take(self.xp, array, indices)
+
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + e^-x), without overflow; `x` stays."""
+        return 0.5 * self.xp.tanh(0.5 * x) + 0.5
+
+    def operations(self, kind: Callable[..., Operations]) -> Operations:
+        """An instance of `kind`, a class of array operations, or of the backend's faster class for it."""
+        faster: Callable[..., Operations] = self._faster.get(kind, kind)
+        return faster(self)
 
     def to_device(self, array: np.ndarray) -> Array:
         """A copy of a NumPy array on the device; floats become `real`, integers have at most 64 bits."""
@@ -155,3 +176,6 @@ class Backend(Accelerators):
         is_row = xp.reshape(xp.astype(places, xp.int32) % rows, (-1, 1)) == xp.arange(rows)[None, :]
         chosen = xp.take(values, xp.argmax(xp.astype(is_row, xp.int32), axis=0), axis=0)
         return xp.where(xp.reshape(xp.any(is_row, axis=0), flat), chosen, array)
+
+
+add_old_operations(Backend)

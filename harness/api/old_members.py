@@ -1,4 +1,4 @@
-"""Members of `Method` as version 0.1 had them, which plugins may still have or read: they stand for those of today."""
+"""Members as version 0.1 had them, which plugins may still have or read: they stand for those of today."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from spinbench.api.types import CAPABILITIES
+from spinbench.foundation.arithmetic import Arithmetic
 
 KINDS = {"anytime": "direct", "stochastic": "iteration", "started": "draws"}
 """Which kind False stands for, of several the first."""
@@ -16,6 +17,7 @@ NEW = {
     "takes": "model_form",
     "needs": "requires",
 }
+OPERATIONS = ("window", "add", "add_product", "add_compensated")
 
 
 class OldMember:
@@ -33,6 +35,25 @@ class OldMember:
         if self.name == "needs":
             return frozenset({"arrays", *CAPABILITIES.intersection(method.requires)})
         return method.model_form
+
+
+class OldOperation:
+    """An array operation that backends of version 0.1 had, called with a warning."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, backend: Any, cls: Any) -> Any:
+        if backend is None:
+            return self
+        _warn(f"{cls.__name__}.{self.name}", "an operation of `xp`", stacklevel=3)
+        return getattr(backend.operations(Arithmetic), self.name)
+
+
+def add_old_operations(backend: Any) -> None:
+    """Make the array operations of version 0.1 callable of a class and its subclasses."""
+    for name in OPERATIONS:
+        setattr(backend, name, OldOperation(name))
 
 
 def add_old_members(method: Any) -> None:

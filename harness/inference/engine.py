@@ -15,6 +15,7 @@ from spinbench.api import Array, Backend, Key, Program, Reduction, State, Tables
 from spinbench.api.trace import check_reported
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
+from spinbench.foundation.arithmetic import Arithmetic
 from spinbench.foundation.trees import Tree, map_arrays
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class ProgramEngine:
         self._reductions = dict(reductions)
         self.transfer_seconds = 0.0
         """Spent on moving arrays between host and device so far; parts of what the driver times."""
+        self._arithmetic = backend.operations(Arithmetic)
         self._tables = self._put(tables)
         self._init = backend.compile(self._run_init)
         self._warm = backend.compile(self._run_warm)
@@ -216,9 +218,9 @@ class ProgramEngine:
         match self._reductions[name]:
             case "sum" if self._compensates(name):
                 sum_so_far, excess = total
-                return self._backend.add_compensated(sum_so_far, excess, value)
+                return self._arithmetic.add_compensated(sum_so_far, excess, value)
             case "sum":
-                return self._backend.add(total, value)
+                return self._arithmetic.add(total, value)
             case "logsumexp":
                 return self._backend.xp.logaddexp(total, value)
             case _:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spinbench.api import Array, Namespace
-from spinbench.api.accelerators import take
+from spinbench.foundation.arithmetic import take
 from spinbench.mathematics.graphs.message_layouts import FloatArray, Graph, Group, Incidence, IntArray
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Index, Model, Namespace, Program, Reduction, Trace
-from spinbench.api.accelerators import take
+from spinbench.foundation.arithmetic import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible_starts import feasible_states
 from spinbench.mathematics.graphs.lowering import lower

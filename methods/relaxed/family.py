@@ -24,9 +24,9 @@ from spinbench.api import (
     Trace,
     marginal_claims,
 )
-from spinbench.api.accelerators import take
 from spinbench.api.trace import MAX_BATCHES
 from spinbench.errors import UnsupportedError
+from spinbench.foundation.arithmetic import take
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import BOUND, log_z_parts
 from spinbench.mathematics.relaxation import estimators

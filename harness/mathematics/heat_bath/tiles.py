@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spinbench.foundation.arithmetic import Arithmetic
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Tiles:
     """Of scans that are `in_tiles`; s (N, C) as in `updates`."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+        self._backend, self._arithmetic = backend, backend.operations(Arithmetic)
         self._xp = backend.xp
         device = "cpu" if backend.device == "cpu" else "gpu"
         self._width, self._at_once = WIDTH[device], AT_ONCE[device]
@@ -51,7 +52,7 @@ class Tiles:
             backward: the last row first.
             beta: (C,) what fields are multiplied by.
         """
-        xp, backend = self._xp, self._backend
+        xp, backend, arithmetic = self._xp, self._backend, self._arithmetic
         # Replaces u = 0, whose logit is infinite.
         lowest = float(np.finfo(backend.precision).eps) / 4
         u = xp.where(u > 0, u, lowest)
@@ -60,8 +61,8 @@ class Tiles:
         def tile(low: Index, width: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             s, p = carry
             b, inner = self._fields(scan, low, width, s, backward=backward)
-            first = backend.window(s, low, width)
-            x, states = self._draw_tile(b, inner, first, backend.window(threshold, low, width), beta)
+            first = arithmetic.window(s, low, width)
+            x, states = self._draw_tile(b, inner, first, arithmetic.window(threshold, low, width), beta)
             rows = low + xp.arange(width)
             s = backend.update(s, rows, states, donate=True)
             if isinstance(p, tuple):
@@ -73,7 +74,7 @@ class Tiles:
 
     def conditionals(self, scan: Scan, s: Array) -> Array:
         """(N, C) p(s_i = 1 | rest) of all variables."""
-        return self._backend.sigmoid(self._backend.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
+        return self._backend.sigmoid(self._arithmetic.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
 
     def sum_forced_fields(
         self, scan: Scan, s: Array, target: Array, function: Callable[[Array, Array], Array], total: Array
@@ -86,16 +87,16 @@ class Tiles:
             seen: function of fields x (w, C) and of their variables' values (w, 1), to (w, C).
             total: (C,) to which its values are added.
         """
-        xp, backend = self._xp, self._backend
+        xp, arithmetic = self._xp, self._arithmetic
         columns = xp.arange(s.shape[0])
 
         def tile(low: Index, width: int, total: Array) -> Array:
             rows = (low + xp.arange(width))[:, None]
-            weights = backend.window(scan.weights, low, width)
+            weights = arithmetic.window(scan.weights, low, width)
             before = xp.matmul(xp.where(columns < rows, weights, 0.0), target)
             x = xp.matmul(xp.where(columns > rows, weights, 0.0), s)
-            x = backend.add(x, (backend.window(scan.biases, low, width) + before)[:, None])
-            return total + xp.sum(function(x, backend.window(target, low, width)[:, None]), axis=0)
+            x = arithmetic.add(x, (arithmetic.window(scan.biases, low, width) + before)[:, None])
+            return total + xp.sum(function(x, arithmetic.window(target, low, width)[:, None]), axis=0)
 
         total_with_tiles: Array = self._over(s.shape[0], tile, total, backward=False)
         return total_with_tiles
@@ -119,14 +120,14 @@ class Tiles:
 
     def _fields(self, scan: Scan, low: Index, width: int, s: Array, *, backward: bool) -> tuple[Array, Array]:
         """(b, L): (width, C) fields without couplings to members that come before, and those (width, width)."""
-        xp, backend = self._xp, self._backend
-        weights = backend.window(scan.weights, low, width)
+        xp, arithmetic = self._xp, self._arithmetic
+        weights = arithmetic.window(scan.weights, low, width)
         place = xp.arange(width)
         before = place[None, :] > place[:, None] if backward else place[None, :] < place[:, None]
         # W is symmetric: the rows of a window of its transpose are the columns of the tile.
-        inner = xp.where(before, backend.window(weights.T, low, width), 0.0)
-        others = xp.matmul(weights, s) - xp.matmul(inner, backend.window(s, low, width))
-        return backend.add(others, backend.window(scan.biases, low, width)[:, None]), inner
+        inner = xp.where(before, arithmetic.window(weights.T, low, width), 0.0)
+        others = xp.matmul(weights, s) - xp.matmul(inner, arithmetic.window(s, low, width))
+        return arithmetic.add(others, arithmetic.window(scan.biases, low, width)[:, None]), inner
 
     def _draw_tile(
         self, b: Array, inner: Array, first: Array, threshold: Array, beta: Array | None

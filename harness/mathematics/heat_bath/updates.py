@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spinbench.foundation.arithmetic import Arithmetic
 from spinbench.mathematics.graphs.rows import Windows
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
 from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
@@ -40,7 +41,7 @@ class Fields:
     """Of states s (N, C)."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+        self._backend, self._arithmetic = backend, backend.operations(Arithmetic)
         self._xp = backend.xp
 
     def of_block(self, block: Block, s: Array, low: int) -> Array:
@@ -50,7 +51,7 @@ class Fields:
         if block.windows is not None:
             x = self._window_product(block.windows, block.weights, s, x)
         elif block.neighbours is None:
-            x = self._backend.add(self._dense_product(block.weights, s, low), x)
+            x = self._arithmetic.add(self._dense_product(block.weights, s, low), x)
         elif block.neighbours.shape[0] > GATHER_AT_ONCE:
             flat = xp.take(s, xp.reshape(block.neighbours, (-1,)), axis=0)
             x = x + xp.sum(block.weights * xp.reshape(flat, (*block.neighbours.shape, -1)), axis=0)
@@ -58,7 +59,7 @@ class Fields:
             x = x + xp.zeros_like(s[:1, :])
             for k in range(block.neighbours.shape[0]):
                 near = xp.take(s, block.neighbours[k, :], axis=0)
-                x = self._backend.add_product(x, near, block.weights[k, ...])
+                x = self._arithmetic.add_product(x, near, block.weights[k, ...])
         else:
             x = x + xp.zeros_like(s[:1, :])
         return x
@@ -79,8 +80,8 @@ class Fields:
         padded = xp.concat([margin, s, margin], axis=0)
         x = x + xp.zeros_like(s[:1, :])
         for k in range(weights.shape[0]):
-            near = self._backend.window(padded, windows.starts[k], weights.shape[1])
-            x = self._backend.add_product(x, near, weights[k, ...])
+            near = self._arithmetic.window(padded, windows.starts[k], weights.shape[1])
+            x = self._arithmetic.add_product(x, near, weights[k, ...])
         return x
 
     def of_chunk(self, scan: Scan, rows: Array, s: Array) -> Array:

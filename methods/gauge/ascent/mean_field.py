@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Array, ForneyModel, Namespace, Precision
-from spinbench.api.accelerators import take
+from spinbench.foundation.arithmetic import take
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gauge.ascent.derivatives import slot_products
 

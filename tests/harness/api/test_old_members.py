@@ -3,9 +3,11 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spinbench.api import Conformance, Method
+from spinbench.testing import NumpyBackend
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,9 @@ def test_members_of_version_0_1_can_be_read_of_methods_of_today(kind: str, expec
         assert (method.takes, method.burnt_in, method.exact_on_trees) == ("any", False, False)
     with pytest.warns(DeprecationWarning, match="requires is in its place"):
         assert method.needs == {"arrays", "grad"}
+
+
+def test_array_operations_of_version_0_1_can_be_called() -> None:
+    with pytest.warns(DeprecationWarning, match=r"NumpyBackend\.add_product is a member of spinbench 0\.1"):
+        total = NumpyBackend().add_product(np.ones(3), np.full(3, 2.0), np.full(3, 5.0))  # type: ignore[attr-defined]
+    assert total.tolist() == [11, 11, 11]

@@ -258,7 +258,6 @@ FAULTS = {
     "shifted": {"normal": lambda self, key, shape: NumpyBackend.normal(self, key, shape) * self.real.type(1.05)},
     "clipped": {"normal": clip_normal(-3, 3)},
     "tame": {"normal": clip_normal(-4.2, 4.2)},
-    "rounding": {"add_compensated": lambda self, total, excess, values: (total + values, excess)},
 }
 for _name, _members in FAULTS.items():
     globals()[_name.capitalize()] = type(

@@ -180,7 +180,6 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("flagless", "namespace (float64)", "isnan gives float64; bool is expected"),
         ("driverless", "construction", "device=gpu, which is in provides, raises RuntimeError: no driver"),
         ("sharing", "arrays given up (float64)", "what stays gives"),
-        ("rounding", "compensated sums (float32)", "4000 terms into an array: off by"),
         ("steep", "gradients (float64)", "grad gives .* where differences give"),
         ("wide", "namespace (float32)", "full of float32 gives float64"),
         ("wide", "constructors (float32)", "full gives float64; float32 was asked for"),
@@ -200,7 +199,7 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("short", "loops (float64)", "5000 steps of c = c/2"),
         ("inexact", "transfer (float64)", "comes back as"),
         ("decimal", "keys (float64)", "seed 1 and seed 1000001 give the same numbers"),
-        ("hasty", "window and sigmoid (float64)", "sigmoid changes its argument"),
+        ("hasty", "sigmoid (float64)", "sigmoid changes its argument"),
     ],
 )
 def test_faults_of_backends_are_found(backend: str, check: str, message: str) -> None:
