@@ -150,10 +150,6 @@ class Method(ABC, Generic[TablesT]):
             UnsupportedError: the method cannot treat this model; says why.
         """
 
-    def planning_seconds(self, model: Model) -> float:
-        """Predicted seconds of `plan`, if it may be slow: it may take half of a budget in seconds."""
-        return 0.0
-
     def step_updates(self, tables: TablesT) -> float:
         """Approximate number of variable draws in a step of one chain, if many times the number of variables: a step
         that takes longer than a budget in seconds is not begun."""

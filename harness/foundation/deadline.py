@@ -14,23 +14,37 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _END: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_ROOM: ContextVar[float] = ContextVar("room", default=math.inf)
 # Seconds that this thread has spent compiling, in wall time and in CPU time.
 _COMPILED = ContextVar[tuple[float, float]]("compiled", default=(0.0, 0.0))
 _ON_CPU = ContextVar[bool]("on_cpu", default=False)
 
 
 class OverdueError(Exception):
-    """A loop was still running at its deadline."""
+    """A loop was still running at its deadline, or work of `args[0]` seconds would have been."""
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Inside, `check` fails after so many seconds, or at the deadline outside if earlier."""
-    token = _END.set(min(_busy_seconds() + seconds, _END.get()))
+def within(seconds: float, loading: float = 0.0) -> Iterator[None]:
+    """Inside, `check` fails after so many seconds, or at the deadline outside if earlier.
+
+    Args:
+        seconds: that work may take.
+        loading: seconds that are given in any case, to work that nobody has predicted to take longer than `seconds`.
+    """
+    end = _END.set(min(_busy_seconds() + max(seconds, loading), _END.get()))
+    room = _ROOM.set(min(seconds, _ROOM.get()))
     try:
         yield
     finally:
-        _END.reset(token)
+        _END.reset(end)
+        _ROOM.reset(room)
+
+
+def require(seconds: float) -> None:
+    """Raises OverdueError before work that is predicted to take so long, if it may not."""
+    if seconds > _ROOM.get():
+        raise OverdueError(seconds)
 
 
 def left() -> float:

@@ -111,19 +111,18 @@ def planning(method: Method, model: Model, budget: Budget | None) -> Iterator[No
     if budget is None or budget.seconds is None:
         yield
         return
-    room, about = PLANNING * budget.seconds, method.planning_seconds(model)
-    takes = f"about {about:.2g} s"
-    if about <= room:
-        try:
-            with deadline.within(max(room, LOADING)):
-                yield
-            return
-        except deadline.OverdueError:
-            takes = f"more than {max(room, LOADING):.2g} s"
-    raise UnsupportedError(
-        f"{method.name}: planning takes {takes} for {model.name}, and a budget of {budget} was given; "
-        "give more seconds, or count samples"
-    ) from None
+    room = PLANNING * budget.seconds
+    try:
+        with deadline.within(room, LOADING):
+            yield
+    except deadline.OverdueError as overdue:
+        takes = f"more than {max(room, LOADING):.2g} s"
+        if overdue.args:
+            takes = f"about {overdue.args[0]:.2g} s"
+        raise UnsupportedError(
+            f"{method.name}: planning takes {takes} for {model.name}, and a budget of {budget} was given; "
+            "give more seconds, or count samples"
+        ) from None
 
 
 def check_step(method: Method, tables: Tables, tier: Tier, budget: Budget, chains: int) -> None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from spinbench.api import Array, Backend, Estimate, Index, Method, Model, Program, Reduction, Trace, to_factor_graph
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.graphs.factor_tables import links
 from spinbench.mathematics.graphs.table_layouts import Section
@@ -60,12 +61,9 @@ class Metropolis(Method[GraphTables]):
         """p or s: (R, C), of what `marginal_rows` names."""
         return {MARGINAL_STATISTICS[self.marginals]: "sum"}
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of what each variable's conditionals may be, in Python."""
-        return 1.6e-5 * (model.num_variables + links(model))
-
     def plan(self, model: Model) -> GraphTables:
         """Tables of the sweeps."""
+        deadline.require(1.6e-5 * (model.num_variables + links(model)))
         return plan_graph(to_factor_graph(model), raster=False, single_updates=False, needs_mode=False)
 
     def program(self, backend: Backend) -> Program:

@@ -26,6 +26,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.bennett import beside, ratio
 from spinbench.mathematics.claims import Claim, log_z_parts
@@ -71,12 +72,9 @@ class Multicanonical(Method[Tables]):
         summed: dict[str, Reduction] = dict.fromkeys(("s", "w", "up", "down", "trips"), "sum")
         return summed | {"levels": "last"}
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of levels, in Python."""
-        return 1.1e-4 * (model.num_variables + links(model))
-
     def plan(self, model: Model) -> Tables:
         """Tables of the updates; knots by a pilot."""
+        deadline.require(1.1e-4 * (model.num_variables + links(model)))
         tables = factor_tables(model)
         betas, log_weights = anneal_particles(
             GraphReplicas(HostArrays()), build_graph_tables(tables), model.cardinalities

@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.bennett import Ratio, ratio
 from spinbench.mathematics.claims import log_z_parts
@@ -68,12 +69,9 @@ class TemperedTransitions(Method[Tables]):
         """p (R, C), accepted (C,)."""
         return dict.fromkeys(("p", "accepted"), "sum")
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of levels, in Python."""
-        return 1.1e-4 * (model.num_variables + links(model))
-
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps; temperatures by the pilot."""
+        deadline.require(1.1e-4 * (model.num_variables + links(model)))
         tables = factor_tables(model)
         graph = build_graph_tables(tables)
         betas, barriers = estimate_barriers(GraphReplicas(HostArrays()), graph, model.cardinalities)

@@ -21,6 +21,7 @@ import numpy as np
 
 from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import UNSEEN, LogZParts, error_bound, t_factor
@@ -66,12 +67,9 @@ class ProposalMethod(Method[Tables]):
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Kind)
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of messages and a forest, in Python."""
-        return 4.5e-5 * links(model)
-
     def plan(self, model: Model) -> Tables:
         """The proposal and its bound."""
+        deadline.require(4.5e-5 * links(model))
         tables = factor_tables(model)
         return build_draw_tables(tables, build_proposal(tables, self.proposal))
 
@@ -118,16 +116,13 @@ class Rejection(ProposalMethod):
         """z, square: (C,) log w and twice that; s: (M, C), kept: (C,): accepted draws with the state, and all."""
         return {"z": "logsumexp", "square": "logsumexp", "s": "sum", "kept": "sum"}
 
-    def planning_seconds(self, model: Model) -> float:
-        """And of draws that tell how many would be accepted."""
-        return 3 * super().planning_seconds(model)
-
     def plan(self, model: Model) -> Tables:
         """The proposal and its bound.
 
         Raises:
             UnsupportedError: too few draws would be accepted.
         """
+        deadline.require(3 * 4.5e-5 * links(model))  # with draws that tell how many would be accepted
         tables = super().plan(model)
         rate = np.exp(log_mean_pilot_weight(tables) - float(tables.bounds[1]))
         if rate < MIN_ACCEPTANCE:

@@ -33,6 +33,7 @@ import numpy as np
 
 from spinbench.api import Backend, Engine, Estimate, Method, Model, Program, Reduction, State, Trace
 from spinbench.errors import UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice, check_whole
 from spinbench.mathematics import bennett, claims, stepping_stones
 from spinbench.mathematics.claims import log_z_parts
@@ -82,16 +83,13 @@ class Blocks(Method[Tables]):
         """p: (R, C) probabilities of states, see `Tables.rows`."""
         return {"p": "sum"}
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of choosing blocks, in Python."""
-        return 2.7e-5 * (model.num_variables + links(model))
-
     def plan(self, model: Model) -> Tables:
         """The blocks and the buckets they are summed out in.
 
         Raises:
             UnsupportedError: a variable of more than `size` states.
         """
+        deadline.require(2.7e-5 * (model.num_variables + links(model)))
         flat = factor_tables(model)
         if (max_states := int(flat.cardinalities.max())) > self.size:
             raise UnsupportedError(

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from spinbench.api import Estimate, Method, Model, Reduction, Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.forney import contract
 from spinbench.mathematics.rounding import work_of
@@ -65,10 +66,6 @@ class Gauged(Method[GaugePlan]):
         """See `spinbench.methods.gauge.kernel.REDUCTIONS`; the order of `bounds` is `names`."""
         return REDUCTIONS
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of the Forney form and its labels."""
-        return seconds_of(model)
-
     def plan(self, model: Model) -> GaugePlan:
         """The contracted Forney model in each of the labellings.
 
@@ -76,6 +73,7 @@ class Gauged(Method[GaugePlan]):
             UnsupportedError: a node's degree is too large for a table, or a variable has more than two states.
             ModelError: Z = 0.
         """
+        deadline.require(seconds_of(model))
         return GaugePlan(prepare(model, self.labels, self.merge, self.seed), work_of(model).allowance())
 
     def report(self, plan: GaugePlan) -> Report:

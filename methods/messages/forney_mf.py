@@ -10,6 +10,7 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, ForneyModel, Model, Program, Reduction, Trace
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import deadline
 from spinbench.foundation.trees import OnHost
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.gauge.ascent import mean_field
@@ -69,10 +70,6 @@ class ForneyMeanField(FixedPointMethod[FieldPlan]):
         iterations (1,), of all of them."""
         return dict.fromkeys(("q", "value", "residual", "iterations", "converged"), "last")
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of the Forney form."""
-        return seconds_of(model) * 2 / 3
-
     def plan(self, model: Model) -> FieldPlan:
         """The contracted Forney model's tables.
 
@@ -80,6 +77,7 @@ class ForneyMeanField(FixedPointMethod[FieldPlan]):
             UnsupportedError: a node's degree is too large, or a variable is not binary.
             ModelError: Z = 0.
         """
+        deadline.require(seconds_of(model) * 2 / 3)
         small = forney_form(model, self.merge, self.seed)
         starts = np.random.default_rng(self.seed).uniform(0.1, 0.9, (small.num_edges, self.restarts))
         return FieldPlan(mean_field.field_tables(small), starts, np.array(work_of(model).allowance()), OnHost(small))

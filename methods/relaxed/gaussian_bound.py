@@ -15,6 +15,7 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_setting
 from spinbench.mathematics.claims import t_factor
 from spinbench.mathematics.statistics import effective_sample_size
@@ -59,10 +60,6 @@ class GaussianBound(Method[GaussianFit]):
         log Σ w p(s_i = 1 | u)."""
         return dict.fromkeys(("log_weight", "log_square", "rows"), "logsumexp")
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of the matrices that are inverted; none of a model that is refused."""
-        return fit_seconds(n) if (n := model.num_variables) <= MAX_VARIABLES else 0.0
-
     def plan(self, model: Model) -> GaussianFit:
         """The bound.
 
@@ -77,6 +74,7 @@ class GaussianBound(Method[GaussianFit]):
                 f"gaussian_bound: {model.name} has {model.num_variables} variables, and at most {MAX_VARIABLES} are "
                 "allowed; wmb takes any"
             )
+        deadline.require(fit_seconds(model.num_variables))
         return fit_upper_bound(model)
 
     def program(self, backend: Backend) -> Program:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spinbench.api import Estimate, Method, Model, PairwiseModel, Reduction, Trace
+from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.mathematics.relaxation.diagonal import checked_diagonal
@@ -69,10 +70,6 @@ class RelaxedMethod(Method[RelaxedTables]):
         fits = chains > 1 and self.log_z in ("bridge", "mirrored")
         return GaussianDigest(Relaxation(model, tables.d), min_looks, fits)
 
-    def planning_seconds(self, model: Model) -> float:
-        """Of dense matrices."""
-        return family.planning_seconds(model, self.factor)
-
     def relaxation(self, model: PairwiseModel) -> Relaxation:
         """With the diagonal of the settings."""
         return relax(model, self.diagonal, self.slack)
@@ -91,6 +88,7 @@ class RelaxedMethod(Method[RelaxedTables]):
         """
         assert isinstance(model, PairwiseModel)
         family.check_model(model, self.log_z)
+        deadline.require(family.planning_seconds(model, self.factor))
         relaxation = self.relaxation(model)
         return build_tables(relaxation, self.factor, self.first_step(relaxation))
 
