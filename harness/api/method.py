@@ -13,7 +13,6 @@ from spinbench.api.types import Array, Key, MethodKind, ModelForm, Reduction, St
 
 if TYPE_CHECKING:
     from spinbench.api.backend import Backend
-    from spinbench.api.burn_in import LookDigest
     from spinbench.api.kernel import Engine
     from spinbench.api.trace import Trace
     from spinbench.models import Model
@@ -107,8 +106,6 @@ class Method(ABC, Generic[TablesT]):
     requires: ClassVar[tuple[str, ...]] = ()
     """What the generic program needs beside arrays: capabilities that `Backend.provides` names ("grad", "jax", "f64"),
     and importable modules."""
-    removed: ClassVar[Mapping[str, str]] = {}
-    """Settings that there were in earlier versions, and what to do instead."""
     model_form: ClassVar[ModelForm] = "pairwise"
     """What `plan` and `estimate` get. pairwise: a `PairwiseModel` (the harness converts, 1-of-K coding K-ary
     variables, and turns the marginals of units back); any: the model, simplified; categorical: the same, but of a
@@ -168,16 +165,12 @@ class Method(ABC, Generic[TablesT]):
             state: of the chains, at their start.
             steps: of burn-in that the budget gives.
             trace: of the run to come, for what is seen on the way (`climb`, `wanted`, `probes`) or is to be seen in
-                burn-in (`watched`).
+                burn-in (`watched`), and what condenses its looks (`digest`).
 
         Returns:
             The state, and the steps that were made; what is left of `steps` becomes burn-in.
         """
         return state, 0
-
-    def digest(self, model: Model, tables: TablesT, chains: int) -> LookDigest | None:
-        """A digest that condenses a run's looks while it goes on; None: all looks are stored."""
-        return None
 
     def finished(self, trace: Trace) -> bool:
         """Whether further steps would change nothing; asked after each batch."""

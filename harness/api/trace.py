@@ -47,6 +47,7 @@ class Trace:
         samples: steps so far; each is one sample of every chain. Of an iteration that counts its own steps, as many as
             it has taken: those that it was asked for beyond its end are none.
         looks: what was seen at a few steps, evenly spaced: one dictionary of (C,) arrays each, or what `digest` makes.
+        digest: condenses looks while the run goes on, where the warm-up names one.
         climb: what the warm-up saw, where the method has one that sees something.
         wanted: sweeps that it would have taken where it was given too few.
         seconds: of the whole run, where its budget is one; None where samples are counted.

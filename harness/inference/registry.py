@@ -104,7 +104,7 @@ def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:
-            raise remarks.unknown_name(f"setting of method {name}", key, allowed, cls.removed)
+            raise remarks.unknown_name(f"setting of method {name}", key, allowed)
     hints = parameters.hints_of(cls)
     converted = {}
     for key, value in settings.items():

@@ -229,7 +229,6 @@ def _drive(
     engine = cast("Engine", recorder or bound.engine)
     numbers = states.size if request.is_sampler else 0
     trace = Trace(method.reductions, chains, numbers)
-    trace.digest = method.digest(bound.model, bound.tables, chains)
     warm_up: preflight.WarmUp = partial(method.warm_up, bound.tables)
     if request.options.start is not None:
         warm_up = initial_states.warm_up_then_restart(warm_up, states, seed)

@@ -142,8 +142,6 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     if parent in ("model", "method", "backend"):
         subject = f"setting of {parent} {node['name']}"
         allowed.remove("name")
-        if parent == "method" and node["name"] in registry.names("methods"):
-            return unknown_name(subject, leaf, allowed, registry.method_class(node["name"]).removed)
     elif parent:
         subject = f"setting in {parent}"
     else:

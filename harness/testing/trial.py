@@ -79,7 +79,6 @@ class Trial(BoundMethod):
     def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
         """Estimate of a whole run, including warm-up and looks."""
         trace = Trace(self.method.reductions, chains)
-        trace.digest = self.method.digest(self.model, self.tables, chains)
         drive(
             self.engine,
             trace,

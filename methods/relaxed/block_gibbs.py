@@ -103,4 +103,4 @@ class BlockGibbs(RelaxedMethod):
     ) -> tuple[State, int]:
         """Burn-in tells how long chains take to leave their starts (`family.max_visits_from_arrivals`)."""
         trace.watched = self.units
-        return state, 0
+        return super().warm_up(tables, engine, state, steps, trace)

@@ -132,7 +132,7 @@ class DHMC(RelaxedMethod):
     ) -> tuple[State, int]:
         """Burn-in tells how long chains take to leave their starts (`family.max_visits_from_arrivals`)."""
         trace.watched = "p"
-        return state, 0
+        return super().warm_up(tables, engine, state, steps, trace)
 
     def diagnostics(self, trace: Trace) -> dict[str, float]:
         """Mean acceptance probability, and the step size."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spinbench.api import Estimate, Method, Model, PairwiseModel, Reduction, Trace
+from spinbench.api import Engine, Estimate, Method, Model, PairwiseModel, Reduction, State, Trace
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.relaxation.density import Relaxation, relax
@@ -61,14 +61,15 @@ class RelaxedMethod(Method[RelaxedTables]):
         """`units`: σ(u) of x, or s."""
         return {self.units: "sum"}
 
-    def digest(self, model: Model, tables: RelaxedTables, chains: int) -> GaussianDigest | None:
-        """How draws compare with a Gaussian, where log Z is made of that and chains are enough for two halves."""
-        if self.log_z == "none":
-            return None
-        assert isinstance(model, PairwiseModel)
-        min_looks = max(-(-(self.draws or MIN_DRAWS) // chains), MIN_LOOKS)
-        fits = chains > 1 and self.log_z in ("bridge", "mirrored")
-        return GaussianDigest(Relaxation(model, tables.d), min_looks, fits)
+    def warm_up(
+        self, tables: RelaxedTables, engine: Engine, state: State, steps: int, trace: Trace
+    ) -> tuple[State, int]:
+        """Looks show how draws compare with a Gaussian, where log Z is made of that and chains make two halves."""
+        if self.log_z != "none":
+            min_looks = max(-(-(self.draws or MIN_DRAWS) // trace.chains), MIN_LOOKS)
+            fits = trace.chains > 1 and self.log_z in ("bridge", "mirrored")
+            trace.digest = GaussianDigest(tables.relaxation.value, min_looks, fits)
+        return state, 0
 
     def relaxation(self, model: PairwiseModel) -> Relaxation:
         """With the diagonal of the settings."""
@@ -97,6 +98,4 @@ class RelaxedMethod(Method[RelaxedTables]):
         return {}
 
     def estimate(self, model: Model, tables: RelaxedTables, trace: Trace) -> Estimate:
-        assert isinstance(model, PairwiseModel)
-        relaxation = Relaxation(model, tables.d)
-        return family.relaxed_estimate(relaxation, trace, self.log_z, self.units, self.diagnostics(trace))
+        return family.relaxed_estimate(tables.relaxation.value, trace, self.log_z, self.units, self.diagnostics(trace))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Array, Namespace
+from spinbench.foundation.trees import OnHost
 from spinbench.mathematics.relaxation.density import EdgeFactor, Relaxation, Sites
 from spinbench.mathematics.relaxation.estimators import MAX_VARIABLES
 from spinbench.methods.relaxed import family
@@ -30,6 +31,7 @@ class RelaxedTables(NamedTuple):
         edges: for products with Q and draws of N(0, Q).
         sites: how 1-of-K groups are drawn; None for models without groups.
         first_step: () float64, the step size to start from, or the fixed one.
+        relaxation: of the model, for estimates.
     """
 
     d: FloatArray
@@ -40,6 +42,7 @@ class RelaxedTables(NamedTuple):
     edges: EdgeFactor | None
     sites: Sites | None
     first_step: FloatArray
+    relaxation: OnHost[Relaxation]
 
 
 def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> RelaxedTables:
@@ -63,6 +66,8 @@ def build_tables(relaxation: Relaxation, factor: Factor, first_step: float) -> R
         edges=edges,
         sites=relaxation.sites,
         first_step=np.array(first_step),
+        # one without the matrices that this one keeps
+        relaxation=OnHost(Relaxation(relaxation.model, relaxation.d)),
     )
 
 

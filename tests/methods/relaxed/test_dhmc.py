@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,7 @@ FORMS = ("identity", "harmonium", "preconditioned", "sparse")
 
 def trace_of(method: DHMC, model: PairwiseModel, samples: int, burn_in: int, chains: int = 16) -> Trace:
     backend = NumpyBackend()
-    trace, tables = Trace(method.reductions), method.plan(model)
-    trace.digest = method.digest(model, tables, chains)
+    trace, tables = Trace(method.reductions, chains), method.plan(model)
     engine = ProgramEngine(method.program(backend), backend, tables, method.reductions)
     start = np.random.default_rng(0).integers(0, 2, size=(model.num_variables, chains)).astype(np.int8)
     drive(
@@ -115,6 +115,7 @@ def trace_of(method: DHMC, model: PairwiseModel, samples: int, burn_in: int, cha
         Budget(samples=samples, burn_in=burn_in),
         start=start,
         seed=1,
+        warm_up=partial(method.warm_up, tables),
         checkpoints=1,
     )
     return trace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,14 @@ from spinbench.models import PairwiseModel
 def sample(method: Method, model: PairwiseModel, backend: Backend, samples: int, chains: int = 64) -> Estimate:
     """From exact draws, so that chains frozen between far modes have the right mixture."""
     tables = method.plan(model)
-    trace = Trace(method.reductions)
-    trace.digest = method.digest(model, tables, chains)
+    trace = Trace(method.reductions, chains)
     return drive(
         ProgramEngine(method.program(backend), backend, tables, method.reductions),
         trace,
         lambda trace: method.estimate(model, tables, trace),
         Budget(samples=samples, burn_in=60),
         start=exact_start(model, chains),
+        warm_up=partial(method.warm_up, tables),
         seed=1,
         checkpoints=2,
     ).estimate
