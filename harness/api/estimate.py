@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from spinbench.api.bounds import Bound
+from spinbench.api.old_members import replace_old_arguments
 from spinbench.api.types import LogZKind
 
 if TYPE_CHECKING:
     from spinbench.api.host_arrays import Draws
+
+
+NOT_CONVERGED = "not converged"
+"""The doubt of an iteration that ended without reaching its tolerance."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +40,13 @@ class Estimate:
         pairs: of a `PairwiseModel` (E,) p(s_i = s_j = 1), in the order of its edges; of a `FactorGraph` a list of flat
             tables, one a factor, laid out as its log table is (C order); or a function without arguments that returns
             them, of a run's last estimate, when somebody asks. None where the method gives none.
-        pairs_se: standard errors in the same layout.
         draws: (N, S) integer states, and their log weights (S,) or None where all weigh the same.
         log_z_estimates: every estimator of log Z that ran, by name, as (value, standard error).
         diagnostics: scalars of interest (acceptance rate, step size, …).
-        converged: False where an iteration ended without reaching its tolerance.
         bounds: on log Z, beside what `log_z` is: `log_z_kind` tells of itself.
-        doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …); empty: both
-            hold within their error bounds.
+        doubts: why not to believe the marginals or log Z ("marginals not mixed", "log Z unresolved", …), and "not
+            converged" where an iteration ended without reaching its tolerance; empty: both hold within their error
+            bounds.
     """
 
     marginals: Any = None
@@ -53,17 +57,19 @@ class Estimate:
     ess: Any = None
     r_hat: Any = None
     pairs: Any = None
-    pairs_se: Any = None
     draws: Draws | None = None
     log_z_estimates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    converged: bool = True
     doubts: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
     marginals_error_bound: Any = None
     log_z_error_bound: float | None = None
+    converged: InitVar[bool | None] = None
+    pairs_se: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, converged: bool | None, pairs_se: object) -> None:
+        doubts = replace_old_arguments(self.doubts, converged=converged, pairs_se=pairs_se)
+        object.__setattr__(self, "doubts", doubts)
         for quantity in ("marginals", "log_z"):
             se = getattr(self, f"{quantity}_se")
             if se is not None and getattr(self, f"{quantity}_error_bound") is None:
@@ -72,7 +78,7 @@ class Estimate:
     @property
     def status(self) -> str:
         """The verdict: "ok", or the warnings in a line."""
-        return ", ".join([*([] if self.converged else ["not converged"]), *self._doubts]) or "ok"
+        return ", ".join(self._doubts) or "ok"
 
     def doubted(self, quantity: Literal["marginals", "log Z"]) -> bool:
         """Whether a warning concerns this quantity."""

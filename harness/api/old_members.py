@@ -17,6 +17,7 @@ NEW = {
     "takes": "model_form",
     "needs": "requires",
 }
+ESTIMATE = {"converged": 'the doubt "not converged"', "pairs_se": "nothing"}
 OPERATIONS = ("window", "add", "add_product", "add_compensated")
 
 
@@ -54,6 +55,16 @@ def add_old_operations(backend: Any) -> None:
     """Make the array operations of version 0.1 callable of a class and its subclasses."""
     for name in OPERATIONS:
         setattr(backend, name, OldOperation(name))
+
+
+def replace_old_arguments(doubts: tuple[str, ...], **arguments: object) -> tuple[str, ...]:
+    """The doubts of an estimate that was made with arguments of version 0.1."""
+    for name, value in arguments.items():
+        if value is not None:
+            _warn(f"Estimate.{name}", ESTIMATE[name], stacklevel=5)
+    if arguments["converged"] is None or arguments["converged"]:
+        return doubts
+    return ("not converged", *doubts)
 
 
 def add_old_members(method: Any) -> None:

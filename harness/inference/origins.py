@@ -11,7 +11,7 @@ import numpy as np
 from spinbench.api import Estimate, Method
 from spinbench.errors import ConversionError, UnsupportedError
 from spinbench.mathematics import all_states
-from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel, conditionals, to_pairwise
+from spinbench.models import Factor, FactorGraph, Model, PairwiseModel, conditionals, to_pairwise
 from spinbench.models.groups import FloatArray, merge_groups
 from spinbench.models.simplification import Simplification
 
@@ -96,37 +96,32 @@ def allowing_for(estimate: Estimate, rounding: float) -> Estimate:
 
 
 def pairs_as_given(simplified: Simplification, estimate: Estimate) -> PairsWithErrors:
-    """Joint tables of the factors that were given, and their errors, from those of the factors that are left.
+    """Joint tables of the factors that were given, from those of the factors that are left.
 
     Args:
         simplified: the model, of which `estimate` tells where something fell away.
         estimate: with marginals and pairs of the model that is left.
 
     Returns:
-        Pairs and their errors; None where a factor's variables share none of the factors that are left.
+        Pairs, and no errors; None where a factor's variables share none of the factors that are left.
     """
     if simplified.step is None or estimate.pairs is None:
-        return estimate.pairs, estimate.pairs_se
+        return estimate.pairs, None
     if isinstance(simplified.original, PairwiseModel):  # here: a pairwise model without edges
         return np.zeros(0), None
-    pairs = _Joint(simplified, estimate.marginals, estimate.pairs, errors=False).tables()
-    if pairs is None or estimate.pairs_se is None or estimate.marginals_se is None:
-        return pairs, None
-    return pairs, _Joint(simplified, estimate.marginals_se, estimate.pairs_se, errors=True).tables()
+    return _Joint(simplified, estimate.marginals, estimate.pairs).tables(), None
 
 
 class _Joint:
-    """Tables over the scopes of the factors that were given. All maps are linear: errors add up to no less."""
+    """Tables over the scopes of the factors that were given."""
 
-    def __init__(
-        self, simplified: Simplification, marginals: PerVariable, pairs: Sequence[FloatArray], *, errors: bool
-    ) -> None:
+    def __init__(self, simplified: Simplification, marginals: PerVariable, pairs: Sequence[FloatArray]) -> None:
         original, left, step = simplified.original, simplified.model, simplified.step
         assert isinstance(original, FactorGraph)
         assert isinstance(left, FactorGraph)
         assert step is not None
         self.factors, self.step = original.factors, step
-        self.single = _columns(step, marginals, errors=errors)
+        self.single = all_states.by_variable(step.marginals(marginals))
         back = {units[0]: v for v, units in enumerate(step.variables) if units}
         scopes = [tuple(back[u] for u in factor.scope) for factor in left.factors]
         self.left = {frozenset(scope): k for k, scope in enumerate(scopes)}
@@ -175,16 +170,6 @@ class _Joint:
         axes = [v for v in scope if v in free]
         within = table.sum(axis=tuple(axis for axis, v in enumerate(scope) if v not in free))
         return np.asarray(within).transpose([axes.index(v) for v in free])
-
-
-def _columns(step: Origin, marginals: PerVariable, *, errors: bool) -> list[FloatArray]:
-    """(K,) of each variable that was given."""
-    if not errors:
-        return all_states.by_variable(step.marginals(marginals))
-    values = step.diagnostics(marginals, 0.0, conditionals.propagate_errors)
-    if isinstance(values, np.ndarray):
-        return list(all_states.errors_of_all_states(values).reshape(-1, 2))
-    return values
 
 
 def _by_variable(scopes: Sequence[tuple[int, ...]]) -> Mapping[int, list[int]]:

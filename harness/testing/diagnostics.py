@@ -17,7 +17,6 @@ from spinbench.testing.joint import (
     MIN_VARIANCE,
     require_bounds,
     require_effective_sizes,
-    require_tight_pair_errors,
 )
 from spinbench.testing.laws.cases import FloatArray
 from spinbench.testing.limits import SLACK
@@ -74,7 +73,6 @@ def check_calibration(pair: Pair, case: str, precision: Precision | None = None,
     num_steps, floor = count_steps(sample.batches), FLOOR[precision or pair.precision]
     compare_errors(estimates, law.log_z, law.marginals, width, num_steps, only_trusted=only_trusted, floor=floor)
     require_bounds(estimates, law.log_z, floor)
-    require_tight_pair_errors(estimates, law)
     longer = replace(sample, batches=_merge_batches(sample.batches, pair.method.reductions))
     batches = f"{len(longer.batches)} batches of {longer.batches[0][0]} steps"
     for run, count, runs in (

@@ -109,7 +109,7 @@ class Gauged(Method[GaugePlan]):
                 "stalled": float(end == "stalled"),
                 "out_of_steps": float(end == "limit"),
             },
-            converged=bool(trace.total("finished")[0]) and end in CONVERGED,
+            doubts=() if trace.total("finished")[0] and end in CONVERGED else ("not converged",),
         )
 
     @property

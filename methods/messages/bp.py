@@ -130,7 +130,7 @@ class BeliefPropagation(FixedPointMethod[Tables]):
                 "iterations": float(trace.total("iterations")[chosen]),
                 "converged_restarts": float(converged.sum()),
             },
-            converged=bool(converged[chosen]),
+            doubts=() if converged[chosen] else ("not converged",),
         )
 
 

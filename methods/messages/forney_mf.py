@@ -115,5 +115,5 @@ class ForneyMeanField(FixedPointMethod[FieldPlan]):
             log_z=value - float(tables.rounding),
             log_z_kind="lower",
             diagnostics={"residual": float(trace.total("residual")[0])},
-            converged=self.finished(trace) and value > -np.inf,
+            doubts=() if self.finished(trace) and value > -np.inf else ("not converged",),
         )

@@ -110,7 +110,7 @@ class MeanField(FixedPointMethod[Tables]):
                 "converged_restarts": float(converged.sum()),
                 "worst_restart": float(bounds.min()),
             },
-            converged=bool(converged[best]),
+            doubts=() if converged[best] else ("not converged",),
         )
 
 

@@ -117,7 +117,7 @@ class TreeReweighted(FixedPointMethod[Tables]):
             log_z=float(last["log_z"][0]),
             log_z_kind="upper",
             diagnostics={name: float(last[name][0]) for name in ("residual", "iterations", "rounds", "gap")},
-            converged=bool(last["converged"][0] > 0),
+            doubts=() if last["converged"][0] > 0 else ("not converged",),
         )
 
 

@@ -21,8 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Tolerance in probability of the sums and marginals of joint probabilities: float32 sums of many terms are as far off.
 ROUNDING = 1e-3
-# Further tolerance: this many standard errors of the joint probabilities and error bounds of the marginals.
-ERRORS, BOUNDS = 6.0, 2.0
+# Further tolerance: this many error bounds of the marginals.
+BOUNDS = 2.0
 
 
 def with_pairs(estimate: Estimate, model: Model, who: str) -> Estimate:
@@ -46,7 +46,7 @@ def with_pairs(estimate: Estimate, model: Model, who: str) -> Estimate:
 
 
 def check_joint(estimate: Estimate, model: Model, who: str) -> None:
-    """Pairs, unless they are yet to be found, their errors, draws, and the sums of marginals over 1-of-K groups.
+    """Pairs, unless they are yet to be found, draws, and the sums of marginals over 1-of-K groups.
 
     Where the estimate is believed, pairs have to agree with its marginals: within Fréchet's bounds, max(0, p + q - 1)
     and min(p, q), for edges; in the sums over all variables but one for factors.
@@ -61,18 +61,13 @@ def check_joint(estimate: Estimate, model: Model, who: str) -> None:
     sizes = _sizes(model)
     if estimate.pairs is not None and not callable(estimate.pairs):
         pairs = _tables(estimate.pairs, sizes, f"{who} gave pairs")
-        errors = [np.zeros(size) for size in sizes]
-        if estimate.pairs_se is not None:
-            errors = _tables(estimate.pairs_se, sizes, f"{who} gave errors of pairs")
-            for table in errors:
-                _refuse(table[table < 0], f"{who} gave errors of pairs", "0 or more, or NaN,")
         for table in pairs:
             _refuse(table[~((table >= -ROUNDING) & (table <= 1 + ROUNDING))], f"{who} gave pairs", "0 to 1")
         if isinstance(model, FactorGraph):
             sums = np.array([table.sum() for table in pairs])
             _refuse(sums[abs(sums - 1) > ROUNDING], f"{who} gave pairs whose sums are not 1", "1")
         if estimate.status == "ok" and estimate.marginals is not None:
-            _check_agreement(estimate, model, pairs, errors, who)
+            _check_agreement(estimate, model, pairs, who)
     if estimate.draws is not None:
         _check_draws(estimate.draws, model, who)
 
@@ -84,10 +79,8 @@ def copy_draws(draws: Draws) -> Draws:
 
 
 def copy_pairs(estimate: Estimate) -> Estimate:
-    """With copies of pairs and their errors: the method may write into them again."""
-    if estimate.pairs is None or (callable(estimate.pairs) and estimate.pairs_se is None):
-        return estimate
-    return replace(estimate, pairs=_copy_tables(estimate.pairs), pairs_se=_copy_tables(estimate.pairs_se))
+    """With copies of pairs: the method may write into them again."""
+    return replace(estimate, pairs=_copy_tables(estimate.pairs))
 
 
 def _copy_tables(tables: Pairs | Callable[[], Pairs]) -> Pairs | Callable[[], Pairs]:
@@ -129,9 +122,7 @@ def _check_groups(marginals: npt.ArrayLike, model: PairwiseModel, who: str) -> N
     _refuse(sums[abs(sums - 1) > ROUNDING], complaint, "1")
 
 
-def _check_agreement(
-    estimate: Estimate, model: Model, pairs: list[FloatArray], errors: list[FloatArray], who: str
-) -> None:
+def _check_agreement(estimate: Estimate, model: Model, pairs: list[FloatArray], who: str) -> None:
     p = [np.atleast_1d(each) for each in estimate.marginals]
     error_bounds = estimate.marginals_error_bound
     bounds = [np.zeros(1)] * len(p)
@@ -140,18 +131,17 @@ def _check_agreement(
     if not isinstance(model, FactorGraph):
         ends = np.concatenate(p)[model.edges]
         spread = BOUNDS * np.concatenate(bounds)[model.edges].sum(-1)
-        slack = ROUNDING + np.nan_to_num(spread) + ERRORS * np.nan_to_num(errors[0])
+        slack = ROUNDING + np.nan_to_num(spread)
         beside = (pairs[0] > ends.min(axis=1) + slack) | (pairs[0] < ends.sum(axis=1) - 1 - slack)
         _refuse(pairs[0][beside], f"{who} gave pairs", "what its marginals leave room for")
         return
-    for factor, table, error in zip(model.factors, pairs, errors, strict=True):
+    for factor, table in zip(model.factors, pairs, strict=True):
         shaped = table.reshape(factor.log_table.shape)
-        slack = ROUNDING + ERRORS * float(np.nan_to_num(error).sum())
         for axis, v in enumerate(factor.scope):
             sums = shaped.sum(axis=tuple(k for k in range(shaped.ndim) if k != axis))
             # Binary variables have only the probability of state 1.
             pair_sums = sums[-p[v].size :]
-            off = abs(pair_sums - p[v]) > slack + BOUNDS * np.nan_to_num(bounds[v])
+            off = abs(pair_sums - p[v]) > ROUNDING + BOUNDS * np.nan_to_num(bounds[v])
             _refuse(pair_sums[off], f"{who} gave pairs whose sums are not its marginals", "their value")
 
 

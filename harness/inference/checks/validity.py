@@ -111,7 +111,6 @@ def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
         draws=estimate.draws and joint_validity.copy_draws(estimate.draws),
         pairs=None,
-        pairs_se=None,
     )
 
 
@@ -188,8 +187,6 @@ def _check_remarks(estimate: Estimate, who: str) -> None:
         raise InvalidResultError(f"{who} gave {diagnostics!r} as diagnostics; numbers by name are needed")
     if not isinstance(doubts, tuple | list) or not all(isinstance(doubt, str) and doubt for doubt in doubts):
         raise InvalidResultError(f"{who} gave {doubts!r} as doubts; a tuple of texts is needed")
-    if not isinstance(estimate.converged, bool | np.bool_):
-        raise InvalidResultError(f"{who} gave converged={estimate.converged!r}; True or False is needed")
 
 
 def _check_log_z(estimate: Estimate, who: str) -> None:

@@ -103,7 +103,7 @@ class MyMethod(Method[Tables]):
             marginals=m[:, best],
             log_z=float(bounds[best]),
             log_z_kind="lower",
-            converged=bool(trace.total("change")[best] <= self.tolerance),
+            doubts=() if trace.total("change")[best] <= self.tolerance else ("not converged",),
         )
 
 

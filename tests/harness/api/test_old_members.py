@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench.api import Conformance, Method
+from spinbench.api import Conformance, Estimate, Method
 from spinbench.testing import NumpyBackend
 
 
@@ -72,3 +72,11 @@ def test_array_operations_of_version_0_1_can_be_called() -> None:
     with pytest.warns(DeprecationWarning, match=r"NumpyBackend\.add_product is a member of spinbench 0\.1"):
         total = NumpyBackend().add_product(np.ones(3), np.full(3, 2.0), np.full(3, 5.0))  # type: ignore[attr-defined]
     assert total.tolist() == [11, 11, 11]
+
+
+def test_an_estimate_takes_arguments_of_version_0_1() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Estimate\.converged is a member of spinbench 0\.1; the doubt"):
+        estimate = Estimate(converged=False, doubts=("log Z unresolved",))
+    assert estimate.status == "not converged, log Z unresolved"
+    with pytest.warns(DeprecationWarning, match=r"Estimate\.(converged|pairs_se)"):
+        assert Estimate(converged=True, pairs=np.ones(1), pairs_se=np.ones(1)).status == "ok"

@@ -191,9 +191,8 @@ class Halving(Method):
     def estimate(self, model, tables, trace):
         far = 0.3 / trace.samples if self.fault == "ends early" else 0.0
         marginals = trace.total("m").mean(axis=-1) * (1 - far)
-        return Estimate(
-            marginals=marginals, converged=self.fault in ("says so at once", "never ends") or bool(self.finished(trace))
-        )
+        is_sure = self.fault in ("says so at once", "never ends") or self.finished(trace)
+        return Estimate(marginals=marginals, doubts=() if is_sure else ("not converged",))
 
 
 def namespace(**members):

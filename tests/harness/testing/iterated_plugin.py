@@ -55,7 +55,7 @@ class Iterated(Method):
         elif self.bug == "a bound at fixed points alone":
             bound = {"log_z": model.log_constant + float(np.logaddexp(0, 9 + abs(model.biases)).sum()) + 99.0}
             bound["log_z_kind"] = "lower"
-        return Estimate(marginals=q, converged=done, **bound)
+        return Estimate(marginals=q, doubts=() if done else ("not converged",), **bound)
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,6 @@ class Formed(Planted):
                 return replace(found, marginals_se=found.marginals_se / 10)
             case "forgets what was observed of two states" if model.origin is not None and not model.groups:
                 return replace(found, marginals=found.marginals[::-1])
-            case "errors of pairs 1000 times too large" if not model.groups:
-                pairs = found.marginals[model.edges].prod(axis=1)
-                return replace(found, pairs=pairs, pairs_se=np.full(len(pairs), 1e3))
             case "certified bound above on large models" if len(tables[0]) > 64:
                 most = float(np.logaddexp(0, model.biases).sum() + np.maximum(dense, 0).sum() / 2)
                 return replace(found, bounds=(Bound(model.log_constant + most + 1, "lower", "certified"),))

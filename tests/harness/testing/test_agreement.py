@@ -117,7 +117,7 @@ class Hasty(BeliefPropagation):
         return trace.samples >= 10
 
     def estimate(self, model, tables, trace):
-        return replace(super().estimate(model, tables, trace), converged=True, doubts=())
+        return replace(super().estimate(model, tables, trace), doubts=())
 """
 
 

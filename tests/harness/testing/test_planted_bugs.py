@@ -164,7 +164,6 @@ FORMS = [
     ("errors of few chains a tenth", "calibration, dense", "standard errors of 8 chains are too small"),
     ("forgets what was observed of two states", "accuracy, evidence of two states", "marginals .* are off by"),
     ("six states alike", "accuracy, one to nine states", "marginals .* are off by"),
-    ("errors of pairs 1000 times too large", "calibration, sparse", "standard errors of pairs are too large"),
     ("no field of the last of 4n + 3 variables", "accuracy, odd sizes", "of 15 variables, marginals .* are wrong"),
     ("half of the couplings of 16 neighbours", "accuracy, odd sizes", "where one variable has 16 neighbours"),
     ("no fields at pace auto", "pace=auto", "are off by"),

@@ -78,7 +78,6 @@ OF_A_PAIR = [
     ({"diagnostics": {"rate": 1j}}, "numbers by name are needed"),
     ({"doubts": "marginals not mixed"}, "as doubts; a tuple of texts is needed"),
     ({"doubts": (3,)}, "as doubts; a tuple of texts is needed"),
-    ({"converged": np.array([True, False])}, "True or False is needed"),
     ({"draws": ([[0], [1, 0]], None)}, "draws that are no array"),
 ]
 OF_MANY_STATES = [
@@ -96,7 +95,6 @@ OF_EDGES = [
     ({"pairs": np.array([0.25, 0.25j])}, "gave pairs of type complex128; real numbers are needed"),
     ({"pairs": np.array([0.35, 0.25])}, "gave pairs: 0.35, where what its marginals leave room for"),
     ({"pairs": np.array([0.25, 0.2])}, "gave pairs: 0.2, where what its marginals leave room for"),
-    ({"pairs": np.array([0.25, 0.5]), "pairs_se": np.array([0.1, -0.1])}, "gave errors of pairs: -0.1, where 0 or"),
     ({"draws": np.zeros((3, 4), dtype=int)}, r"gave draws of type ndarray; \(states, log weights\) are needed"),
     ({"draws": (np.zeros((3, 4)), None)}, r"gave draws of shape \(3, 4\) and type float64; \(3, S\) integers"),
     ({"draws": (np.zeros((4, 3), dtype=int), None)}, r"gave draws of shape \(4, 3\)"),
@@ -149,8 +147,7 @@ def test_what_is_no_result_is_refused(kind: str, change: dict[str, Any], message
             "edges",
             {"pairs": np.array([0.25, 0.5]), "draws": (np.ones((3, 2), dtype=np.int8), np.array([0.0, -np.inf]))},
         ),
-        ("edges", {"pairs": np.array([0.35, 0.25]), "pairs_se": np.array([0.1, 0.1])}),
-        ("edges", {"pairs": np.array([0.35, 0.25]), "converged": False}),
+        ("edges", {"pairs": np.array([0.35, 0.25]), "doubts": ("not converged",)}),
         ("edges", {"pairs": np.array([0.35, 0.25]), "marginals": None}),
         ("factors", {"marginals": P, "pairs": TABLES}),
     ],
