@@ -19,6 +19,7 @@ from spinbench.models.checks import check_number
 from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files import bqm, evid, pgmpy
+from spinbench.models.files.cost_functions import quadratic
 from spinbench.models.files.format import Format, ModelFile
 from spinbench.models.files.packed import PACKERS
 from spinbench.models.files.text import read_bytes, read_text
@@ -33,13 +34,14 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
 
     Args:
         source: a path (of a format that `spinbench list` shows, by suffix and content, gzipped or not), the name of a
-            shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel, a discrete network or factor
-            graph of pgmpy, a NetworkX graph, or arrays (biases, W) or (biases, edges, couplings).
+            shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel or DiscreteQuadraticModel, a
+            discrete network or factor graph of pgmpy, a NetworkX graph, or arrays (biases, W) or (biases, edges,
+            couplings).
         evidence: path of a `.evid` file, "VARIABLE=STATE" by names or numbers, one a line, or {variable: state};
             observed variables are removed (see `condition`). Soft evidence is {variable: likelihoods of its states}, a
             factor more.
         name: for messages and tables; by default the file's name without suffix.
-        beta: inverse temperature of energies, 1 by default; of BinaryQuadraticModels and formats of energies alone.
+        beta: inverse temperature of energies, 1 by default; of dimod's quadratic models and formats of energies alone.
 
     Raises:
         ModelError: one sentence that names file, line and token, or array and index.
@@ -87,8 +89,10 @@ def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
         return _read_path(source, name, beta)
     if hasattr(source, "to_numpy_vectors") and hasattr(source, "vartype"):
         return bqm.from_bqm(source, beta=1.0 if beta is None else beta, name=name or "bqm")
+    if hasattr(source, "to_numpy_vectors") and hasattr(source, "num_cases"):
+        return quadratic.from_dqm(source, beta=1.0 if beta is None else beta, name=name or "dqm")
     if beta is not None:
-        raise ModelError(f"beta = {beta} was given, but only a BinaryQuadraticModel has energies to scale")
+        raise ModelError(f"beta = {beta} was given, but only a quadratic model of dimod's has energies to scale")
     if isinstance(source, PairwiseModel | FactorGraph):
         return source if name is None else replace(source, name=name)
     if pgmpy.is_pgmpy_object(source):
@@ -105,8 +109,8 @@ def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
         return model
     raise ModelError(
         f"a model cannot be made of a {type(source).__name__}; a path, a shipped model's name, a PairwiseModel, a "
-        "FactorGraph, a BinaryQuadraticModel, a network of pgmpy, a NetworkX graph, (biases, W) "
-        "or (biases, edges, couplings) can"
+        "FactorGraph, a BinaryQuadraticModel, a DiscreteQuadraticModel, a network of pgmpy, a NetworkX graph, "
+        "(biases, W) or (biases, edges, couplings) can"
     )
 
 

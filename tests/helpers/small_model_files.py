@@ -3,21 +3,54 @@
 from __future__ import annotations
 
 import io
+import json
+import struct
+from typing import Any
 
 import numpy as np
 
 
-def archive() -> bytes:
+def archive(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, biases=[1.0, 2.0], couplings=[[0, 1.5], [1.5, 0]])
+    np.savez(buffer, **arrays)
     return buffer.getvalue()
+
+
+def dimod_file(magic: bytes, version: int, header: dict[str, Any], *sections: bytes) -> bytes:
+    head = json.dumps(header).encode() + b"\n"
+    return magic + bytes((version, 0)) + struct.pack("<I", len(head)) + head + b"".join(sections)
+
+
+def section(name: bytes, data: bytes) -> bytes:
+    return name + struct.pack("<I", len(data)) + data
+
+
+QUADRATIC = {"shape": [2, 1], "dtype": "float64", "itype": "int32", "ntype": "int32", "vartype": "SPIN"}
+CASES = {
+    "case_starts": [0, 2],
+    "linear_biases": [0.5, 0.0, -1.0, 0.25, 2.0],
+    "quadratic_row_indices": [2, 4, 3],
+    "quadratic_col_indices": [1, 0, 1],
+    "quadratic_biases": [1.5, -0.5, 2.0],
+    "offset": 0.75,
+}
 
 
 GOOD = {
     "uai": b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 2 1\n4\n1 0 .5 2e-1\n6\n1 2 3 4 5 6\n",
     "loguai": b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 2 1\n4\n1 0 -inf -2e-1\n6\n1 2 3 4 5 6\n",
     "libdai": b"# x\n2\n\n2\n0 1\n2 2\n4\n0 1.0\n1 2.0\n2 3.0\n3 4.0\n\n1\n4\n3\n1\n2 .5\n",
-    "npz": archive(),
+    "npz": archive(biases=[1.0, 2.0], couplings=[[0, 1.5], [1.5, 0]]),
+    "bqm_file": dimod_file(
+        b"DIMODBQM",
+        2,
+        QUADRATIC | {"variables": True},
+        struct.pack("<didididid", 0.5, 0, 1.0, 1, -2.0, 1, 0.25, 0, 0.25),
+        section(b"VARS", b'["a", ["b", 1]]'),
+    ),
+    "dqm_file": dimod_file(
+        b"DIMODDQM", 1, {"variables": True}, section(b"BIAS", archive(**CASES)), section(b"VARS", b'["a", "b"]')
+    ),
     "bqm": b'{"type": "BinaryQuadraticModel", "version": {"bqm_schema": "3.0.0"}, "use_bytes": false,'
     b'"variable_labels": ["a", ["b", 1]], "variable_type": "SPIN", "offset": 0.5, "linear_biases": [1.0, 0],'
     b'"quadratic_biases": [2.0], "quadratic_head": [0], "quadratic_tail": [1]}',
@@ -46,6 +79,7 @@ GOOD = {
     b'{"scope": ["b"], "costs": [.5, inf, 2]} {scope: [b a] costs: "g"}, g: {scope: [1 0] costs: [1 2 3 4 5 6]}}}\n',
     "wcnf": b"c x\nh -4 2 1 0\n3 -3 1 0\n0.5 4 0\n7 2 -1 0\n2 -2 -4 3 0\n",
 }
+BINARY = ("npz", "bqm_file", "dqm_file")
 WORDS = [
     b"0",
     b"1",

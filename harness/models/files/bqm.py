@@ -35,7 +35,7 @@ def from_bqm(bqm: Any, *, beta: float = 1.0, name: str = "bqm") -> PairwiseModel
         ModelError: no variables, or numbers that are not finite.
     """
     linear, (rows, columns, quadratic), offset, labels = bqm.to_numpy_vectors(return_labels=True)
-    return _model_from_energy(
+    return model_from_energy(
         bqm.vartype.name, linear, np.stack([rows, columns], axis=1), quadratic, float(offset), labels, beta, name
     )
 
@@ -65,7 +65,7 @@ class BQM(Format):
             ) from None
         linear, quadratic = fields["linear_biases"], fields["quadratic_biases"]
         vartype, offset = fields["variable_type"], fields["offset"]
-        return _model_from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
+        return model_from_energy(vartype, linear, ends, quadratic, offset, labels, file.beta, file.stem)
 
 
 def _read_json(file: ModelFile) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _read_bqpjson(file: ModelFile, fields: dict[str, Any]) -> PairwiseModel:
     biases = np.bincount(places, to_float_array(file.name, "linear terms", numbers), minlength=len(index))
     vartype = {"spin": "SPIN", "boolean": "BINARY"}.get(str(fields["variable_domain"]), str(fields["variable_domain"]))
     beta = file.beta * check_number(file.name, "the scale", scale)
-    return _model_from_energy(vartype, biases, ends, couplings, offset, list(index), beta, file.stem)
+    return model_from_energy(vartype, biases, ends, couplings, offset, list(index), beta, file.stem)
 
 
 def _check_fields(file: ModelFile, fields: dict[str, Any]) -> None:
@@ -139,7 +139,7 @@ def from_networkx(graph: nx.Graph[Hashable], *, name: str | None = None) -> Pair
     return PairwiseModel.from_edges(biases, edges, couplings, name=name, labels=labels)
 
 
-def _model_from_energy(
+def model_from_energy(
     vartype: object,
     linear: npt.ArrayLike,
     edges: npt.ArrayLike,
@@ -230,4 +230,4 @@ def _build_model(file: ModelFile, tokens: Tokens, vartype: str, ends: np.ndarray
     values, linear = tokens.values[2::3], ends[:, 0] == ends[:, 1]
     names = list(labels)  # type: ignore[call-overload]
     fields = np.bincount(ends[linear, 0], values[linear], minlength=len(names))
-    return _model_from_energy(vartype, fields, ends[~linear], values[~linear], 0.0, names, file.beta, file.stem)
+    return model_from_energy(vartype, fields, ends[~linear], values[~linear], 0.0, names, file.beta, file.stem)

@@ -51,7 +51,7 @@ class NPZ(Format):
         return head.startswith(b"PK\x03\x04") and head[30:].split(b"\x93NUMPY")[0].find(b".npy", 0, 64) > 0
 
     def read(self, file: ModelFile) -> PairwiseModel | FactorGraph:
-        arrays = _read_arrays(file)
+        arrays = read_arrays(file)
         name = file.stem
         _check_keys(file, arrays)
         constant = to_float_array(name, "log_constant", arrays.get("log_constant", np.zeros(())))
@@ -125,7 +125,7 @@ def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Seq
     )
 
 
-def _read_arrays(file: ModelFile) -> Arrays:
+def read_arrays(file: ModelFile) -> Arrays:
     """All arrays, their claimed sizes checked against the archive before memory is taken."""
     arrays: Arrays = {}
     try:

@@ -352,7 +352,7 @@ BAD = {
     "m.xyz": [
         (
             "1 2 3",
-            "neither name nor content is that of a known format; files that end in .bif, .bifxml, .cfn, .cnf, .coo",
+            "neither name nor content is that of a known format; files that end in .bif, .bifxml, .bqm, .cfn, .cnf",
         ),
         ("1 2 3", ".xml, .xmlbif are read as models, packed ones (.gz, .bz2, .xz), too"),
     ],
