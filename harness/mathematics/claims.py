@@ -45,6 +45,9 @@ LEAST_WEIGHT = 5.0
 UNSEEN = 1.5
 # Error bound in standard errors that one normal number in 200 exceeds; the factor of Student's t is applied separately.
 BOUND = 2.81
+# The same that one in ten exceeds to the side to which states move a number that the run has missed; the rule of three
+# misses them once in twenty, so that both together happen once in 200.
+BOUND_IF_UNSEEN = 1.28
 # A state that none or few of n draws have shown gets at least the standard error LEAST_DRAW / n, since scatter
 # underestimates it. Jeffreys' prior adds as much to each state.
 LEAST_DRAW = 0.5
@@ -108,15 +111,15 @@ def error_bound(
 ) -> FloatArray:
     """How far off numbers may be: at most one in 200 is further off.
 
-    Scatter counts by its quantile, what draws have not shown by the whole rule of three, and what chains remember as it
-    is: it is no chance that grows with confidence.
+    Scatter counts by its quantile, or by a lesser one beside the whole rule of three of what draws have not shown; what
+    chains remember counts as it is: it is no chance that grows with confidence.
 
     Args:
         se: standard errors, arrays or numbers.
         unseen: by how much states may move them whose probability is `UNSEEN` over the number of independent draws.
         memory: the spread between chains that they remember of where they began.
     """
-    return np.asarray(np.hypot(np.hypot(BOUND * se, 2 * unseen), memory))
+    return np.asarray(np.hypot(np.maximum(BOUND * se, BOUND_IF_UNSEEN * se + 2 * unseen), memory))
 
 
 def t_factor(freedom: npt.ArrayLike) -> FloatArray:

@@ -11,6 +11,7 @@ from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import ForestProposal
 from spinbench.methods.baselines.weighing import state_pairs
+from spinbench.methods.baselines.weight_moments import bound_moments
 from spinbench.methods.chain_program import ArrayOperations, IndependentSteps, TableProgram
 
 
@@ -38,6 +39,7 @@ class Tables(NamedTuple):
         variables, states: (M,) int32, of which marginals are reported: state 1 of binary models, else all.
         sizes: (N,) states of the variables.
         bounds: (2,) of log weights, from below and above.
+        moments: (K,) of log E w^k from above, of each of `weight_moments.ORDERS`.
         constant: () what is added to log weights: the model's.
         tries: () int32, draws of a step.
     """
@@ -48,6 +50,7 @@ class Tables(NamedTuple):
     states: Array
     sizes: Array
     bounds: Array
+    moments: Array
     constant: Array
     tries: Array
 
@@ -72,6 +75,7 @@ def build_draw_tables(model: FactorTables, proposal: ForestProposal) -> Tables:
         states=states,
         sizes=model.cardinalities.astype(np.float64),
         bounds=np.array(proposal.bounds),
+        moments=bound_moments(model, proposal),
         constant=np.array(model.log_constant),
         tries=np.array(1, dtype=np.int32),
     )

@@ -6,9 +6,10 @@ each with probability w / e^B, where B bounds log w, and what is accepted are ex
 techniques used in connection with random digits", 1951). log Z is the logarithm of the mean weight of all draws.
 
 There is nothing that mixes, and nothing to say of chains; but weights tell of what was drawn only. What has not been
-drawn has a probability of at most 3 / n under q, and weighs e^B at most: where that may exceed `MAX_UNSEEN_SHARE` of
-Z, or fewer than `MIN_EFFECTIVE_DRAWS` draws in effect carry the sum, log Z and weighted means are doubted. Where lowest
-and highest weight are the same, as on forests, q is p.
+drawn has a probability of at most 3 / n under q, and weighs e^B at most for each, and together no more than moments of
+the weights allow (`weight_moments`): where that may exceed `MAX_UNSEEN_SHARE` of Z, or fewer than `MIN_EFFECTIVE_DRAWS`
+draws in effect carry the sum, log Z and weighted means are doubted. Where lowest and highest weight are the same, as on
+forests, q is p.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from spinbench.mathematics.claims import UNSEEN, LogZParts, error_bound, t_facto
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import DrawsProgram, Tables, build_draw_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
+from spinbench.methods.baselines.weight_moments import ORDERS
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import summarise_runs
 from spinbench.methods.weighted_means import with_bounds
@@ -36,9 +38,9 @@ from spinbench.models.conditionals import split_fields, uniform_marginals
 # Effective number of draws from which the standard error of their scatter is trusted: with fewer, a few draws carry the
 # weight, and the scatter misses heavier states that were not drawn.
 MIN_EFFECTIVE_DRAWS = 100.0
-# Estimates get a warning if draws may have missed more than this share of Z, by the rule of three and the upper bound
-# on weights. It doubts half of what is right, but the tail of the weights in its place trusts draws of one well of two:
-# log Z of five such models was 0.5 to 4 nats off.
+# Estimates get a warning if draws may have missed more than this share of Z, by the rule of three and upper bounds on
+# weights. The tail of the drawn weights in their place trusts draws of one well of two: log Z of five such models was
+# 0.5 to 4 nats off.
 MAX_UNSEEN_SHARE = 0.05
 # Draws of the pilot run that estimates the acceptance rate.
 PILOT_DRAWS = 2000
@@ -166,7 +168,7 @@ def log_mean_pilot_weight(tables: Tables) -> float:
 
 class WeightSummary(NamedTuple):
     """Of all draws. Attributes: num_draws; log_mean of their weights; effective_draws (Σ w)² / Σ w²; unseen: the
-    share of Z that they may not have shown, by the bound on weights; bounds: of log weights."""
+    share of Z that they may not have shown, by bounds on weights; bounds: of log weights."""
 
     num_draws: int
     log_mean: float
@@ -192,18 +194,16 @@ class WeightSummary(NamedTuple):
         return ("marginals too short", "log Z unresolved")
 
     def log_z_fields(self, constant: float) -> LogZParts:
-        """Log Z with its errors: draws that were not seen weigh no more and no less than the bounds say."""
-        low, high = self.bounds
+        """Log Z with its errors: draws that were not seen weigh no more than the bounds say."""
         if self.are_equal:
-            return {"log_z": high + constant, "log_z_kind": "exact"}
+            return {"log_z": self.bounds[1] + constant, "log_z_kind": "exact"}
         if not self.effective_draws:
             return {"log_z_se": np.inf}
         relative = max(1 / self.effective_draws - 1 / self.num_draws, 0.0)
-        farthest = max(np.exp(min(high - self.log_mean, 600.0)) - 1, 1 - np.exp(low - self.log_mean))
         se = np.inf
         if self.are_sufficient:
             se = float(t_factor(self.effective_draws - 1) * np.sqrt(relative))
-        bound = float(error_bound(se, UNSEEN * farthest / self.num_draws))
+        bound = float(error_bound(se, self.unseen))
         return {"log_z": self.log_mean + constant, "log_z_se": se, "log_z_error_bound": bound}
 
     def diagnostics(self, constant: float) -> dict[str, float]:
@@ -227,6 +227,10 @@ def summarise_weights(tables: Tables, trace: Trace) -> WeightSummary:
         effective_draws = min(float(np.exp(2 * total - square + tries)), float(num_draws))
     low, high = tables.bounds.tolist()
     log_mean = total + tries - float(np.log(num_draws))
-    # Clipped at e^600, which is finite and far above every share that matters.
-    unseen = UNSEEN * float(np.exp(min(high - log_mean, 600.0))) / num_draws
+    # Hölder's inequality of each moment, and of the largest weight, in logarithms; clipped at e^600, which is finite
+    # and far above every share that matters.
+    orders = np.array([*ORDERS, np.inf])
+    roots = np.append(np.asarray(tables.moments) / orders[:-1], high)
+    shares = roots - log_mean + (1 - 1 / orders) * np.log(UNSEEN / num_draws)
+    unseen = float(np.exp(min(shares.min(), 600.0)))
     return WeightSummary(num_draws, log_mean, effective_draws, unseen, (low, high))

@@ -31,6 +31,9 @@ MIN_ROUND_TRIPS = 20
 TRIPS_TO_FORGET = 2.0
 # Barrier below which a ladder is hardly needed: chains at β = 1 alone would mix.
 NEGLIGIBLE_BARRIER = 0.5
+# Share of runs whose ladders, all of them, move by chance as far as counts; by less, log Z is off by no more than its
+# scatter allows for, since half of a run is where they came from.
+CHANCE = 0.01
 
 
 class Travel(NamedTuple):
@@ -145,8 +148,11 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
 def common_drift(deviations: FloatArray) -> float:
     """By how much the means (B, 1, C) of all ladders move together from the first half of a run to the second, beyond
     what they do by chance: where they all come from starts that they have not forgotten, they are alike, and wrong."""
+    from scipy.special import stdtrit
+
     half, chains = len(deviations) // 2, deviations.shape[-1]
     if not half or chains < 2:
         return 0.0
     moves = (deviations[half : 2 * half].mean(axis=0) - deviations[:half].mean(axis=0))[0]
-    return float(np.sqrt(max(moves.mean() ** 2 - moves.var(ddof=1) / chains, 0.0)))
+    by_chance = stdtrit(chains - 1, 1 - CHANCE / 2) * moves.std(ddof=1) / np.sqrt(chains)
+    return float(np.sqrt(max(moves.mean() ** 2 - by_chance**2, 0.0)))

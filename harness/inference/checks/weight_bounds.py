@@ -17,20 +17,16 @@ Liu, Fisher and Ihler, "Probabilistic variational bounds for graphical models", 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spinbench.inference.checks.probes import PROBES, FloatArray, IntArray, Probed, anneal, probe
 from spinbench.mathematics.graphs.factor_tables import FactorTables
-from spinbench.methods.buckets import layout, size, tighten
 from spinbench.methods.buckets.draws import draw
-from spinbench.methods.buckets.partition import partition
-from spinbench.methods.buckets.passes import Passes
+from spinbench.methods.buckets.tighten import split_into_mini_buckets
 from spinbench.methods.tempering.replicas import build_graph_tables
 from spinbench.reference.network import FlatFactors
-from spinbench.reference.orders.order import candidate_orders, pairs_of
 
 # Share of the uniform law in each probe's proposal q: a state with q = 0 would have an infinite weight.
 FLOOR = 1e-3
@@ -48,8 +44,6 @@ UNSEEN = 5.0
 
 # log2 of the largest number of entries of a mini-bucket.
 LIMIT = 10
-# Average number of mini-buckets per variable above which the proposal is too poor for its cost.
-SPLIT = 2
 # Passes that tighten the bound on the weights.
 PASSES = 10
 
@@ -183,19 +177,17 @@ def _draw_from_mini_buckets(
         count: C.
         rng: of the draws.
     """
-    cards = flat.cardinalities
-    scopes = [tuple(flat.scope_variables[a:b].tolist()) for a, b in pairwise(flat.scope_starts)]
-    order = candidate_orders(cards.tolist(), pairs_of(scopes), tries=1, seed=0, keep=1)[0].order
-    place = np.argsort(order)
-    along = place[flat.scope_variables]
-    factors = FlatFactors(cards[order], flat.scope_starts, along, flat.offsets, flat.values, flat.log_constant)
-    cut = partition(size.logs_of(factors.states.tolist()), factors.scopes(), LIMIT)
-    if len(cut.scopes) > SPLIT * len(cards):
+    split = split_into_mini_buckets(
+        FlatFactors(
+            flat.cardinalities, flat.scope_starts, flat.scope_variables, flat.offsets, flat.values, flat.log_constant
+        ),
+        LIMIT,
+    )
+    if split is None:
         return None
-    at = layout.lay_out(factors, cut)
-    passes = Passes(at)
-    point = tighten.UpperBound(at, passes).tighten(PASSES)
+    bound, place = split.bound, np.argsort(split.order)
+    point, work = bound.tighten(PASSES), bound.passes.work
     if not np.isfinite(point.value):
         return None
-    draws = draw(at, point.weights, passes.work.probabilities, passes.work.logs, rng.random((len(cards), count, 1)))
+    draws = draw(bound.at, point.weights, work.probabilities, work.logs, rng.random((len(place), count, 1)))
     return draws.states[place, :, 0], point.value + draws.logs[:, 0]

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.signal import lfilter
+from scipy.stats import norm
 
 import spinbench
 from spinbench.api.trace import Trace
@@ -61,6 +62,17 @@ def test_what_was_never_seen_is_claimed_by_the_rule_of_three() -> None:
     assert found.error_bounds[0] == pytest.approx(3 / (64 * 16), rel=1e-3)
     narrow = claims.marginal_claims(series, 640, np.zeros(1), np.full(1, 2e-7))  # no state can move it further
     assert narrow.error_bounds[0] < 1e-9
+
+
+@pytest.mark.parametrize("move", [0.0, 0.1, 0.3, 0.5, 1.0, 3.0])
+def test_bounds_hold_where_states_were_missed_and_are_no_wider_where_these_move_little(move: float) -> None:
+    """Of states that x draws in effect were of, on average, none is seen with probability e^-x."""
+    bound = float(claims.error_bound(1.0, claims.UNSEEN * move))
+    x = np.linspace(0.0, 6.0, 100)
+    beyond = np.exp(-x) * (norm.sf(bound - x * move) + norm.sf(bound + x * move))
+    # Within the rule of three.
+    assert beyond[x <= 3].max() <= 0.0051
+    assert (bound == claims.BOUND) == (move <= 0.5)
 
 
 @pytest.mark.parametrize("steps", [1, 100])

@@ -11,8 +11,9 @@ from small_graphs import bound, keeps_law
 import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
+from spinbench.methods.baselines.weight_moments import ORDERS, bound_moments
 from spinbench.methods.baselines.weighted import Rejection
-from spinbench.models import FactorGraph
+from spinbench.models import FactorGraph, generators
 
 CARDS = (2, 3, 2, 3, 2)
 SCOPES = {
@@ -53,6 +54,22 @@ def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, propos
     if proposal == "bp_tree" and kind in ("tree", "apart"):
         assert law.bounds[1] - law.bounds[0] < 1e-9
         assert law.bounds[1] + tables.log_constant == pytest.approx(spinbench.exact(model).log_z)
+    moments = [np.logaddexp.reduce(log_q + order * weights) for order in ORDERS]
+    assert bound_moments(tables, law) == pytest.approx(np.array(moments))
+
+
+def test_unlikely_states_of_large_weight_are_no_doubt_and_a_heavy_state_is() -> None:
+    """Of the grid the largest weight is e^28 times the mean, and no draw meets it; the state has a third of Z."""
+    table = np.zeros((2,) * 16)
+    table[(1,) * 16] = 15 * np.log(2)
+    levels = [
+        spinbench.run(model, "importance", "numpy", 1000, proposal=proposal).evidence["log_z"].level
+        for model, proposal in (
+            (generators.grid(6, 6, 1.0, 1.5, seed=0), "bp_tree"),
+            (FactorGraph.from_log_tables([2] * 16, [(range(16), table)]), "uniform"),
+        )
+    ]
+    assert levels == ["converged", "doubtful"]
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba", "jax"])

@@ -89,11 +89,11 @@ def test_ladders_on_their_way_do_not_know_log_z(drift: float) -> None:
 
 
 def test_claims_grow_by_what_ladders_have_in_common() -> None:
-    """A move that all make together counts, one that some make and others make up for does not."""
+    """A move that all make together counts, one that some make and others make up for, nearly or all, does not."""
     late = np.repeat([0.0, 1.0], 8)[:, None, None]
-    together, apart = 0.3 + 0.01 * np.arange(8), np.array([0.3, -0.3] * 4)
+    together, apart, nearly = 0.3 + 0.01 * np.arange(8), np.array([0.3, -0.3] * 4), np.array([0.5, -0.1] * 4)
     assert common_drift(late * together) == pytest.approx(together.mean(), rel=0.01)
-    assert common_drift(late * apart) == 0.0
+    assert common_drift(late * apart) == common_drift(late * nearly) == 0.0
 
 
 @pytest.mark.parametrize(("trips", "efficiency", "sufficient"), [(200, 0.3, False), (200, 0.8, True), (19, 1.0, False)])
