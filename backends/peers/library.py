@@ -15,7 +15,6 @@ class LibraryBackend(Backend):
 
     provides: ClassVar[frozenset[str]] = frozenset({"f64"})
     install = "pip install 'spinbench[peers]'"
-    peer: ClassVar[bool] = True
 
 
 class JaxLibraryBackend(LibraryBackend):

@@ -30,17 +30,17 @@ class Backend:
 
     Class attributes:
         provides: capabilities out of {"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"}. "arrays": the
-            members below exist, so generic programs run; "compiled": code is compiled when it first runs, and kept in
-            the folder that NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR names, where sweeps look for it; "loop":
-            `fori_loop` runs in compiled code; "grad": `grad` is there, for methods whose `requires` name it (none that
-            is built in does); "jax": arrays are JAX's and keys are such as `jax.random` takes, for programs that call
-            libraries made on JAX; "f32", "f64": the precisions offered; "gpu": device="gpu" is understood, and refused
-            where there is none.
+            members below exist, so generic programs run (without, it is another library that runs kernels of its own
+            alone, for comparison: it runs where it is named, is listed in a table of its own, and the harness chooses
+            it for nothing); "compiled": code is compiled when it first runs, and kept in the folder that
+            NUMBA_CACHE_DIR or JAX_COMPILATION_CACHE_DIR names, where sweeps look for it; "loop": `fori_loop` runs in
+            compiled code; "grad": `grad` is there, for methods whose `requires` name it (none that is built in does);
+            "jax": arrays are JAX's and keys are such as `jax.random` takes, for programs that call libraries made on
+            JAX; "f32", "f64": the precisions offered; "gpu": device="gpu" is understood, and refused where there is
+            none.
         requires: names of importable modules that must exist.
         programs: names of programs that must be found on the path.
         install: the command that installs them.
-        peer: whether it is another library that runs kernels of its own alone, for comparison: it runs where it is
-            named, is listed in a table of its own, and the harness chooses it for nothing.
     """
 
     name: ClassVar[str]
@@ -48,7 +48,6 @@ class Backend:
     requires: ClassVar[tuple[str, ...]] = ()
     programs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = ""
-    peer: ClassVar[bool] = False
     _faster: ClassVar[Mapping[Any, Any]] = {}
 
     xp: Namespace

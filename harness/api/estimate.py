@@ -68,8 +68,9 @@ class Estimate:
     pairs_se: InitVar[Any] = None
 
     def __post_init__(self, converged: bool | None, pairs_se: object) -> None:
-        doubts = replace_old_arguments(self.doubts, converged=converged, pairs_se=pairs_se)
-        object.__setattr__(self, "doubts", doubts)
+        if converged is not None or pairs_se is not None:
+            doubts = replace_old_arguments(self.doubts, converged=converged, pairs_se=pairs_se)
+            object.__setattr__(self, "doubts", doubts)
         for quantity in ("marginals", "log_z"):
             se = getattr(self, f"{quantity}_se")
             if se is not None and getattr(self, f"{quantity}_error_bound") is None:

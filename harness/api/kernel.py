@@ -111,20 +111,6 @@ class Kernel(ABC, Generic[TablesT, StateT]):
         """As the generic program's `look`; by default nothing."""
         return {}
 
-    def look_steps(self, state: StateT) -> int:
-        """Approximate cost in steps of a look by `advance_and_look`; 0: it does not support these chains."""
-        return 0
-
-    def advance_and_look(
-        self, state: StateT, steps: int, first: int, every: int
-    ) -> tuple[StateT, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """As `advance`, with looks after step `first` and each `every` further ones, in less time than one by one.
-
-        Returns:
-            The state, the statistics of all steps, and (L, C) what each look sees, the same as `look` there.
-        """
-        raise NotImplementedError
-
     def climb(self, state: StateT, betas: np.ndarray, sweeps: int) -> tuple[StateT, np.ndarray]:
         """As of an `Engine`; by default there are no temperatures."""
         import numpy as np  # here and not above: the contracts import without an array library
@@ -138,3 +124,21 @@ class Kernel(ABC, Generic[TablesT, StateT]):
     def states(self, state: StateT) -> np.ndarray | None:
         """As of an `Engine`; by default none."""
         return None
+
+
+class LookingKernel(Kernel[TablesT, StateT]):
+    """A kernel that looks at its chains between steps in less time than one look takes after the other."""
+
+    @abstractmethod
+    def look_steps(self, state: StateT) -> int:
+        """Approximate cost in steps of a look by `advance_and_look`; 0: it does not support these chains."""
+
+    @abstractmethod
+    def advance_and_look(
+        self, state: StateT, steps: int, first: int, every: int
+    ) -> tuple[StateT, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """As `advance`, with looks after step `first` and each `every` further ones, in less time than one by one.
+
+        Returns:
+            The state, the statistics of all steps, and (L, C) what each look sees, the same as `look` there.
+        """

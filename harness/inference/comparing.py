@@ -42,7 +42,7 @@ def compare(
     Args:
         model: any model.
         methods: registered names; None: all.
-        backends: registered names; None: all but other libraries (`Backend.peer`).
+        backends: registered names; None: all but other libraries, which provide no arrays.
         budget: of each pair.
         options: as for `run`, except settings of methods.
 

@@ -97,9 +97,9 @@ def backends_by_preference() -> Iterator[str]:
 
 
 def is_peer(backend: str) -> bool:
-    """Whether a backend is another library (`Backend.peer`), which has its own kernels alone; a broken one is none."""
+    """Whether a backend is another library, which has its own kernels alone; a broken one is none."""
     try:
-        return bool(getattr(plugins.load("backends", backend, lambda plugin: ""), "peer", False))
+        return "arrays" not in getattr(plugins.load("backends", backend, lambda plugin: ""), "provides", {"arrays"})
     except BrokenPluginError:
         return False
 

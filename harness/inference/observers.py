@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Kernel, State, Trace
+from spinbench.api import Engine, Estimate, State, Trace
 from spinbench.api.burn_in import Climb
+from spinbench.api.kernel import LookingKernel
 from spinbench.inference.budget import Budget
 from spinbench.mathematics.claims import FEWEST_SAMPLES
 
@@ -63,7 +64,7 @@ class Snapshots:
             look_steps = engine.look_steps(state)
         self._surely_looks = look_steps > 0
         # to record states at chosen steps, the engine has to be a kernel
-        self._kernel = engine if look_steps and isinstance(engine, Kernel) else None
+        self._kernel = engine if look_steps and isinstance(engine, LookingKernel) else None
         if look_steps:
             cost = look_steps + WITHIN_UPDATES / max(start.size, 1)
         elif (compiles := getattr(engine, "compiles", None)) is None:

@@ -176,8 +176,8 @@ def why_no_program(method: type[Method], backend: type[Backend]) -> str:
     """Why the method's program does not run on the backend; empty if it does."""
     if method.program is Method.program:
         return f"{method.name} has no generic program"
-    if backend.peer:
-        return f"{backend.name} is another library, which runs its own kernels alone"
+    if "arrays" not in backend.provides:
+        return f"{backend.name} provides no arrays, and runs its own kernels alone"
     lacking = {"arrays", *CAPABILITIES.intersection(method.requires)} - backend.provides
     if lacking:
         return f"{backend.name} does not provide {', '.join(sorted(lacking))}"

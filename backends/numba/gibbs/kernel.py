@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel, PairwiseModel
+from spinbench.api import Backend, PairwiseModel
+from spinbench.api.kernel import LookingKernel
 from spinbench.backends.numba.gibbs import dense, pattern_lanes, pattern_rows, patterns, single_updates, sites
 from spinbench.backends.numba.gibbs.form import (
     CLIMB_STREAM,
@@ -109,7 +110,7 @@ class GibbsState:
     look_lanes: Array | None = None
 
 
-class GibbsKernel(Kernel[Tables, GibbsState]):
+class GibbsKernel(LookingKernel[Tables, GibbsState]):
     """All scans and settings of `Gibbs`; float32 and float64.
 
     Uniform numbers have 24 bits in float32 and 53 in float64 (single updates and random scans: always 53; where

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel, PairwiseModel, States
+from spinbench.api import Backend, PairwiseModel, States
+from spinbench.api.kernel import LookingKernel
 from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.relaxed import factors, tiles
 from spinbench.backends.numba.simd import Array, zeros_aligned
@@ -30,7 +31,7 @@ StateT = TypeVar("StateT", bound=TiledState)
 LOOK_STEPS = 3
 
 
-class RelaxedKernel(Kernel[RelaxedTables, StateT]):
+class RelaxedKernel(LookingKernel[RelaxedTables, StateT]):
     """The layout of chains, where they begin, and looks for log Z."""
 
     def __init__(

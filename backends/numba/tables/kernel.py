@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from spinbench.api import Backend, Kernel, Model, States
+from spinbench.api import Backend, Model, States
+from spinbench.api.kernel import LookingKernel
 from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, block_keys, keys_after
 from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
@@ -62,7 +63,7 @@ class GraphState:
     climbs: LaneChains
 
 
-class GraphKernel(Kernel[graph_plan.GraphTables, GraphState]):
+class GraphKernel(LookingKernel[graph_plan.GraphTables, GraphState]):
     """All scans, and all settings of `Gibbs` that factor graphs have; float32 and float64.
 
     Single updates and random scans compute in float64 with tables of the precision.

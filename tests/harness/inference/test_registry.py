@@ -76,7 +76,7 @@ def test_built_ins_are_entry_points() -> None:
             "toy",
             "bound",
             "unsupported",
-            ["does not provide arrays", "toy runs on cupy, jax, missing, numba, numpy, slow"],
+            ["provides no arrays", "toy runs on cupy, jax, missing, numba, numpy, slow"],
         ),
         ("bare", "numpy", "unsupported", ["bare has no kernel for numpy"]),
         ("toy", "missing", "unavailable", ["pip install no-such-module"]),
@@ -93,7 +93,7 @@ def test_tiers_and_reasons(method: str, backend: str, tier: str, fragments: list
 @pytest.mark.parametrize(
     ("method", "backend", "settings", "error", "message"),
     [
-        ("toy", "bound", {}, UnsupportedError, "does not provide arrays"),
+        ("toy", "bound", {}, UnsupportedError, "provides no arrays"),
         ("toy", "slow", {"precision": "float32"}, UnsupportedError, "does not offer precision=float32"),
         ("toy", "slow", {"lvel": 4}, UnknownNameError, "no setting of method toy is named 'lvel'; did you mean level"),
         ("gibbs", "numpy", {"summary": "other"}, UnknownNameError, "no setting of method gibbs is named 'summary'"),
