@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spinbench.inference.bracketing.bracket import bracket
     from spinbench.inference.comparing import compare
     from spinbench.inference.marginals import Marginals
+    from spinbench.inference.maximising.joint import joint
     from spinbench.inference.mixing import mixing
     from spinbench.inference.result import Result
     from spinbench.inference.runner import exact, run
@@ -39,6 +40,7 @@ __all__ = [
     "bracket",
     "compare",
     "exact",
+    "joint",
     "load",
     "mixing",
     "profile",
@@ -60,6 +62,7 @@ _HOME = {
     "bracket": "spinbench.inference.bracketing.bracket",
     "compare": "spinbench.inference.comparing",
     "exact": "spinbench.inference.runner",
+    "joint": "spinbench.inference.maximising.joint",
     "load": "spinbench.models",
     "mixing": "spinbench.inference.mixing",
     "profile": "spinbench.reporting.profiles.profile",

@@ -231,6 +231,12 @@ def _add_exact(commands: Subcommands) -> None:
         help="Write .MAR, .PR, .csv or .order, or of a folder .csv; may be repeated.",
     )
     exact.add_argument(
+        "--joint",
+        nargs="+",
+        metavar="VARIABLE",
+        help="Print the most probable states of these variables together, the others summed out: marginal MAP.",
+    )
+    exact.add_argument(
         "--order", type=Path, metavar="FILE", help="Eliminate along this order, which --output FILE.order wrote."
     )
     exact.add_argument(

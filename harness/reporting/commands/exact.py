@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
 from argparse import Namespace
@@ -10,11 +11,12 @@ from pathlib import Path
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.remarks import printable
+from spinbench.inference.maximising.joint import joint
 from spinbench.models import specs
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, poll_side_by_side
 from spinbench.reporting.commands.json_answers import print_document
-from spinbench.reporting.commands.model_io import print_marginals
+from spinbench.reporting.commands.model_io import MAX_PRINTED_MARGINALS, open_model, print_marginals
 from spinbench.reporting.progress_display import console, print_line, short_path
 
 # Default budget for each model of a folder.
@@ -47,8 +49,31 @@ def run(arguments: Namespace) -> int:
     check_outputs(arguments.output, ALLOWED_SUFFIXES)
     if arguments.uai_results is not None or arguments.jobs != 1:
         raise SpinbenchError("--uai-results and --jobs belong to a folder of models, and one model was given")
+    if arguments.joint:
+        return _print_joint(arguments)
     question = Question(name, arguments.evidence, settings, tuple(arguments.output), order=arguments.order)
     return _answer_model(arguments, question)
+
+
+def _print_joint(arguments: Namespace) -> int:
+    """The most probable states of some variables together."""
+    given = {"--json": arguments.json, "--output": arguments.output, "--budget": arguments.budget}
+    if useless := [option for option, value in given.items() if value]:
+        raise SpinbenchError(
+            f"{useless[0]} was given with --joint, which prints; spinbench.joint gives the whole table"
+        )
+    model, _ = open_model(arguments.model, arguments.evidence)
+    # Numbers and labels are those of the file, whatever is observed.
+    source = model.origin or model
+    by_word = {str(v): v for v in (source.labels or range(source.num_variables))}
+    names = [by_word.get(word, word) for word in arguments.joint]
+    table = joint(model, names, max_gib=arguments.max_gib)
+    for state, probability in itertools.islice(table.most_probable(), MAX_PRINTED_MARGINALS):
+        words = " ".join(f"{variable}={value}" for variable, value in state.items())
+        print_line(printable(f"{probability:.10f}  {words}"))
+    if table.probabilities.size > MAX_PRINTED_MARGINALS:
+        print_line(f"{table.probabilities.size} states in all")
+    return 0
 
 
 def _answer_model(arguments: Namespace, question: Question) -> int:

@@ -120,3 +120,18 @@ def test_broken_links_cost_their_models_a_sentence(tmp_path: Path, suffix: str) 
         "d.uai": "failed",
     }
     assert all(rows[name]["message"] for name in ("b.uai", "c.uai", "d.uai"))
+
+
+def test_the_most_probable_states_of_some_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.uai"
+    path.write_text("MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n4\n1 2 3 4\n6\n1 2 3 4 5 6\n")
+    assert cli.main(["exact", str(path), "--joint", "0", "2", "--evidence", "1=0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["0.3750000000  0=1 2=2", "0.2500000000  0=1 2=1"]
+    assert len(lines) == 6
+    for words, message in (
+        (["0", "x"], "no variable is named 'x'"),
+        (["0", "--json"], "--json was given with --joint"),
+    ):
+        assert cli.main(["exact", str(path), "--joint", *words]) == 2
+        assert message in capsys.readouterr().err
