@@ -5,6 +5,10 @@ A pairwise model is `biases` (N,) with `couplings`, (N, N) or one number for eac
 factor graph is `cardinalities` (N,), `scopes` and `scope_sizes` (the scopes end to end, and their lengths) and
 `log_tables` (the tables end to end, last variable fastest), and may have `log_constant` and `labels`. Either may have
 `state_names` (JSON, lists of a label and the names of its states).
+
+Of others are read: `h` (N,) and `J`, (N, N) symmetric or one number for each row of `edges`, of spins of ±1, as
+exp(Σ h_i s_i + Σ_{i<j} J_ij s_i s_j); and a restricted Boltzmann machine of `weights` (V, H), `visible_biases` (V,) and
+`hidden_biases` (H,), the visible units first.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.errors import ModelError
+from spinbench.foundation.remarks import remark
 from spinbench.models.checks import to_float_array
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.lattices import bipartite_edges
 from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.pairwise import PairwiseModel
 
@@ -35,6 +41,8 @@ MAX_BYTES = 2 * 2**30
 Arrays = dict[str, np.ndarray]
 
 _PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels", "state_names")
+_SPINS = ("h", "J", "edges", "log_constant", "labels")
+_RBM = ("weights", "visible_biases", "hidden_biases", "log_constant", "labels")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels", "state_names")
 
@@ -58,6 +66,14 @@ class NPZ(Format):
         if constant.size != 1:
             raise ModelError(f"{file.name}: log_constant has shape {constant.shape}; one number is needed")
         labels = _read_labels(file, arrays, "labels")
+        if "h" in arrays:
+            remark(f"{file.name}: h and J are read as exp(Σ h s + Σ J s s') of spins of ±1; energies have other signs")
+            edges, couplings = _read_edges(file, arrays, "h", "J")
+            return PairwiseModel.from_spins(
+                arrays["h"], edges, couplings, log_constant=constant.item(), name=name, labels=labels
+            )
+        if "weights" in arrays:
+            return _read_rbm(file, arrays, constant.item(), labels)
         names = _read_state_names(file, arrays)
         if "cardinalities" not in arrays:
             model = _read_pairwise(file, arrays, constant.item(), labels)
@@ -97,10 +113,8 @@ class NPZ(Format):
 
 def _check_keys(file: ModelFile, arrays: Arrays) -> None:
     """Refuses archives that lack an array or have one that no model has."""
-    allowed: tuple[str, ...] = _PAIRWISE
-    num_needed = 2
-    if "cardinalities" in arrays:
-        allowed, num_needed = _FACTORS, 4
+    kinds = {"cardinalities": (_FACTORS, 4), "h": (_SPINS, 2), "weights": (_RBM, 3)}
+    allowed, num_needed = next((kinds[key] for key in kinds if key in arrays), (_PAIRWISE, 2))
     problems = [f"no array {key!r}" for key in allowed[:num_needed] if key not in arrays]
     problems += [f"an unknown array {key!r}" for key in arrays if key not in allowed]
     if problems:
@@ -108,12 +122,7 @@ def _check_keys(file: ModelFile, arrays: Arrays) -> None:
 
 
 def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:
-    couplings = arrays["couplings"]
-    if "edges" in arrays:
-        edges = arrays["edges"]
-    else:
-        dense = PairwiseModel.from_dense(arrays["biases"], couplings, name=file.stem)
-        edges, couplings = dense.edges, dense.couplings
+    edges, couplings = _read_edges(file, arrays, "biases", "couplings")
     return PairwiseModel.from_edges(
         arrays["biases"],
         edges,
@@ -122,6 +131,27 @@ def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Seq
         groups=_read_ragged_lists(file, arrays, "groups", "group_sizes"),
         name=file.stem,
         labels=labels,
+    )
+
+
+def _read_edges(file: ModelFile, arrays: Arrays, biases: str, couplings: str) -> tuple[np.ndarray, np.ndarray]:
+    """(E, 2) edges and (E,) couplings, which may be given as a matrix."""
+    if "edges" in arrays:
+        return arrays["edges"], arrays[couplings]
+    dense = PairwiseModel.from_dense(arrays[biases], arrays[couplings], name=file.stem)
+    return dense.edges, dense.couplings
+
+
+def _read_rbm(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:
+    visible, hidden, weights = (arrays[key] for key in ("visible_biases", "hidden_biases", "weights"))
+    if visible.ndim != 1 or hidden.ndim != 1 or weights.shape != (len(visible), len(hidden)):
+        raise ModelError(
+            f"{file.name}: weights have shape {weights.shape}, and biases {visible.shape} and {hidden.shape}; (V, H), "
+            "(V,) and (H,) are needed"
+        )
+    biases, edges = np.concatenate([visible, hidden]), bipartite_edges(*weights.shape)
+    return PairwiseModel.from_edges(
+        biases, edges, weights.ravel(), log_constant=constant, name=file.stem, labels=labels
     )
 
 

@@ -439,3 +439,26 @@ def test_sources_that_are_no_models(source, options, message):
     with pytest.raises(ModelError) as info:
         load(source, **options)
     assert message in str(info.value)
+
+
+def test_spins_and_restricted_boltzmann_machines_of_arrays(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    h, J = rng.normal(size=4), np.triu(rng.normal(size=(4, 4)), 1)
+    ends = np.argwhere(J)
+    np.savez(tmp_path / "dense.npz", h=h, J=J + J.T)
+    np.savez(tmp_path / "sparse.npz", h=h, J=J[tuple(ends.T)], edges=ends, log_constant=0.0)
+    binary = np.array(list(itertools.product((0, 1), repeat=4)))
+    spins = 2 * binary - 1
+    for name in ("dense.npz", "sparse.npz"):
+        np.testing.assert_allclose(
+            load(tmp_path / name).log_weight(binary), spins @ h + np.einsum("si,ij,sj->s", spins, J, spins), atol=1e-12
+        )
+    assert "h and J are read as exp(Σ h s + Σ J s s')" in capsys.readouterr().err
+    weights, visible, hidden = rng.normal(size=(3, 2)), rng.normal(size=3), rng.normal(size=2)
+    np.savez(tmp_path / "rbm.npz", weights=weights, visible_biases=visible, hidden_biases=hidden)
+    v, u = np.split(np.array(list(itertools.product((0, 1), repeat=5))), [3], axis=1)
+    np.testing.assert_allclose(
+        load(tmp_path / "rbm.npz").log_weight(np.hstack([v, u])),
+        v @ visible + u @ hidden + np.einsum("si,ij,sj->s", v, weights, u),
+        atol=1e-12,
+    )
