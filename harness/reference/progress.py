@@ -18,6 +18,7 @@ class Progress(NamedTuple):
             predict it.
         bytes: memory that all take at their peak.
         width: of the best order so far.
+        limit_seconds: after which a solver that cannot predict its time gives up.
     """
 
     done: int
@@ -25,6 +26,7 @@ class Progress(NamedTuple):
     seconds_left: float
     bytes: int
     width: int | None = None
+    limit_seconds: float = math.inf
 
     def describe(self, planning_seconds: float) -> str:
         """In words; `planning_seconds` are those before it, of reading and planning."""
@@ -33,7 +35,8 @@ class Progress(NamedTuple):
             best = f"the best so far has width {self.width} and would take {memory} and {left:.2g} s"
             return f"searching for an elimination order; {best}"
         if math.isnan(left):
-            return f"{memory} or more, counting for as long as it takes"
+            limit = "as long as it takes" if self.limit_seconds == math.inf else f"{self.limit_seconds:.3g} s at most"
+            return f"{memory} or more, counting for {limit}"
         if self.total == 1:
             return f"{memory}, predicted to take {planning_seconds + left:.2g} s"
         return f"{memory}, {self.done} of {self.total} slices, about {left:.0f} s left"

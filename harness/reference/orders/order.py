@@ -34,15 +34,19 @@ ENTRY_BYTES = 5.0
 SEARCH_SHARE = 0.4
 # The same after a round without improvement.
 VAIN_SEARCH_SHARE = 0.1
-# log2 of the entries along a min-fill order above which no search finds an affordable one: on linkage models of
-# UAI-2014 MAR a search saves some 20.
+# log2 of the entries along a min-fill order above which no order is made: no zeros make up for that.
 OUT_OF_REACH = 150
 # log2 of the entries that are eliminated in some ten minutes.
 AFFORDABLE = 40
+# The same of orders from which a search gets to affordable ones: on linkage models of UAI-2014 MAR it saves some 20.
+SEARCHABLE = 80
 # Longest search in seconds; on linkage_15, the hardest of UAI-2014 MAR, 4 s find an order that 10 s hardly improve.
 SEARCH_SECONDS = 10.0
-# Longest search in seconds while the best order exceeds `AFFORDABLE`: a model that is too wide is refused within 3 s.
-HOPELESS_SECONDS = 1.0
+# Longest search in seconds while the best order exceeds `AFFORDABLE`, and after a round without improvement: a model
+# that is too wide is refused within 3 s of CPU time, of which the search of copies takes as much again.
+HOPELESS_SECONDS, VAIN_SECONDS = 1.0, 0.5
+# Largest factor that a search gains after a round without improvement: 3.1 on linkage_15, 1 on lattices.
+LATE_GAIN = 8.0
 # Seconds of the first portfolio; each later one has twice as long.
 FIRST_PORTFOLIO = 0.05
 # Min-fill orders with random tie breaks: 0.1 ms each on a 10 x 10 grid, 2 ms on 30 x 30.
@@ -189,11 +193,21 @@ def first_order(cardinalities: Sequence[int], pairs: IntArray, seed: int = 0) ->
 
 def _worth(best: Order, seconds: float, max_bytes: float, better: bool) -> float:
     """Seconds that the clocked search may have taken so far, given whether its last round found a better order."""
-    limit = min(seconds, SEARCH_SECONDS if best.log2_total < AFFORDABLE else HOPELESS_SECONDS)
-    share = SEARCH_SHARE if better else VAIN_SEARCH_SHARE
+    if best.log2_total > SEARCHABLE:
+        return 0.0
+    share, most_entries, hopeless_seconds = SEARCH_SHARE, 2.0**AFFORDABLE, HOPELESS_SECONDS
+    if not better:
+        share, most_entries, hopeless_seconds = VAIN_SEARCH_SHARE, entries_within_reach(seconds), VAIN_SECONDS
+    limit = min(seconds, SEARCH_SECONDS if best.entries < most_entries else hopeless_seconds)
     # measured: slices that fit half of the memory took 4 times as long as the whole, slices that fit an eighth 70 times
     excess = max(1.0, ENTRY_BYTES * best.entries / max_bytes)
     return min(limit, share * ENTRY_SECONDS * best.entries * excess**2 - FIRST_PORTFOLIO)
+
+
+def entries_within_reach(seconds: float) -> float:
+    """Entries of an order from which a search of so many seconds, a share of the budget, may still get to one that is
+    affordable, though its last round was in vain."""
+    return min(LATE_GAIN * seconds / SEARCH_SHARE / MARGINAL_SECONDS, 2.0**AFFORDABLE)
 
 
 def candidate_orders(

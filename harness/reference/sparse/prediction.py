@@ -26,6 +26,8 @@ MAX_ROWS = 2**15
 N_ESTIMATES = 8
 # Seconds after which no further estimate begins; each takes some 50 µs a variable.
 ESTIMATE_SECONDS = 0.5
+# Numbers that tables hold above which an estimate ends as it is: they take terabytes, and its rest takes seconds.
+MAX_STATES = 2.0**40
 
 
 class Size(NamedTuple):
@@ -73,7 +75,7 @@ class _Sampled:
         self.factors: dict[int, float] = {}
 
     def eliminate(self, tables: Sequence[Table]) -> Size:
-        """What it takes, up to a contradiction.
+        """What it takes, up to a contradiction, or to `MAX_STATES`.
 
         Raises:
             TooManyError: int64 cannot number the rows of a table.
@@ -94,7 +96,7 @@ class _Sampled:
                 product_rows += self._rows(merged)
                 states += self._rows(merged) * len(merged.scope)
             states += self._rows(merged) * len(merged.scope)
-            if not len(merged.logs):
+            if not len(merged.logs) or states > MAX_STATES:
                 break
             message = sum_out(merged, v, v, self.cards).message
             if message.scope:

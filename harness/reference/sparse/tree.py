@@ -30,6 +30,9 @@ BYTES = 64
 # Seconds per state of a variable in a row, and per variable, with marginals. On 9 models of UAI-2006 and UAI-2014 that
 # take 0.1 to 4 s, measured over predicted time is 0.7 to 1.5.
 _STATE_SECONDS, _VARIABLE_SECONDS = 2.3e-9, 8e-5
+# An elimination ends after so many times its predicted seconds, and this many at least: where the states that estimates
+# try contradict each other, as for independent sets of a 60 x 60 grid, the prediction of years is one of seconds.
+OVERRUN, MIN_LIMIT_SECONDS = 20.0, 10.0
 # Numbers in a block of draws, so that each of its arrays takes 8 MB, however many draws there are.
 _DRAWN = 2**20
 
@@ -229,7 +232,8 @@ class SparseTree(Solver):
     @cached_property
     def _elimination(self) -> Eliminated:
         network, order = self.problem.network, self.order.order.tolist()
-        limits = Limits(self.most_bytes / BYTES, deadline.now() + self.most_seconds)
+        seconds = max(MIN_LIMIT_SECONDS, OVERRUN * self.predict_seconds(marginals=True))
+        limits = Limits(self.most_bytes / BYTES, deadline.now() + min(self.most_seconds, seconds))
         try:
             return eliminate(network.tables, network.constant, network.cardinalities, order, limits)
         except TooManyError:

@@ -21,6 +21,7 @@ from spinbench.reference.elimination import slices
 from spinbench.reference.problem import NotApplicableError, Problem
 from spinbench.reference.solver import PrecisionError, ZeroWeightError
 from spinbench.reference.sparse import prediction, tables
+from spinbench.reference.sparse import tree as sparse_tree
 from spinbench.reference.sparse.prediction import estimate_size
 from spinbench.reference.sparse.tree import Limits as RowLimits
 from spinbench.reference.sparse.tree import SparseTree, eliminate
@@ -213,6 +214,13 @@ def test_rows_are_counted_before_they_are_made() -> None:
     solver.most_bytes = 2**18
     with pytest.raises(PrecisionError, match="what its zeros leave possible"):
         solver.solve(marginals=False)
+
+
+def test_an_elimination_ends_long_after_its_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_tree, "OVERRUN", 0.0)
+    monkeypatch.setattr(sparse_tree, "MIN_LIMIT_SECONDS", -1.0)
+    with pytest.raises(PrecisionError, match="more memory or time than is allowed"):
+        SparseTree.build(Problem(all_different(7))).solve(marginals=False)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -127,6 +127,29 @@ def test_what_is_too_wide_is_not_searched_for_long(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(goatd, "portfolio_orders", record)
     assert elimination_order([2] * 3600, lattice(60, 60), seconds=60.0).log2_total > 60
     assert sum(searched) <= HOPELESS_SECONDS
+    searched.clear()
+    assert elimination_order([2] * 10_000, lattice(100, 100), seconds=60.0).log2_total > 80
+    assert not searched
+
+
+def test_a_search_in_vain_ends_soon_where_the_order_takes_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that only the search moves: 2^36 entries are within what is eliminated in ten minutes, and no better
+    order is found."""
+    pytest.importorskip("goatd")
+    from spinbench.reference.orders import goatd, order
+
+    clock = [0.0]
+
+    def find_none(cardinalities: list[int], pairs: IntArray, seed: int, seconds: float) -> Iterator[list[int]]:
+        clock[0] += seconds
+        return iter(())
+
+    monkeypatch.setattr(goatd, "portfolio_orders", find_none)
+    monkeypatch.setattr(order.time, "perf_counter", lambda: clock[0])
+    for columns, seconds in ((31, HOPELESS_SECONDS), (26, 8.0)):
+        elimination_order([2] * columns**2, lattice(columns, columns), seconds=10.0, max_bytes=2**30)
+        assert (clock[0] <= seconds) == (columns == 31)
+        clock[0] = 0.0
 
 
 def test_depth_first_keeps_the_cliques_and_saves_memory() -> None:
