@@ -31,8 +31,8 @@ MIN_ROUND_TRIPS = 20
 TRIPS_TO_FORGET = 2.0
 # Barrier below which a ladder is hardly needed: chains at β = 1 alone would mix.
 NEGLIGIBLE_BARRIER = 0.5
-# Share of runs whose ladders, all of them, move by chance as far as counts; by less, log Z is off by no more than its
-# scatter allows for, since half of a run is where they came from.
+# Share of runs whose ladders move together, or are apart, by chance as far as counts. By a lesser move log Z is off by
+# no more than its scatter allows for, since half of a run is where they came from.
 CHANCE = 0.01
 
 
@@ -123,6 +123,8 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
         trace: of the run.
         travel: of the same run.
     """
+    from scipy.special import chdtri
+
     up, down = (trace.series(name) for name in ("up", "down"))
     levels = trace.total("levels")[:, 0]
     mean_up, mean_down = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
@@ -133,8 +135,11 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
     deviations = (up / mean_up[:, None] - down / mean_down[:, None]).sum(axis=1)[:, None, :]
     chains = deviations.shape[-1]
     spread, parts = spread_of_chains(deviations)
-    # Batches show fast fluctuations, the spread of ladders shows slow ones; the larger error is used.
-    base = max(float(np.nan_to_num(standard_error(deviations))[0]), float(spread[0]) / np.sqrt(parts))
+    # Batches show fast fluctuations, the spread of ladders shows slow ones, but is of few of them: the larger error
+    # would be a sixth too large where both are right.
+    base, of_ladders = float(np.nan_to_num(standard_error(deviations))[0]), float(spread[0]) / np.sqrt(parts)
+    if of_ladders > base * np.sqrt(chdtri(parts - 1, CHANCE) / (parts - 1)):
+        base = of_ladders
     memory = float((memory_share(r_hat_of(deviations)) * spread)[0])
     se = float(t_factor(chains - 1)) * base
     supported = chains >= FEWEST_CHAINS and len(deviations) >= FEWEST_BATCHES and travel.overlap >= LEAST_OVERLAP

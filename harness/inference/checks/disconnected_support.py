@@ -49,7 +49,7 @@ SURE = 1 - 1e-9
 # Added to the run's seed: probes that start from the run's own initial states would see the same components.
 _OTHERS = 2**40
 # Largest number of states for which all components are found by enumeration.
-MAX_ENUMERATED = 2**12
+MAX_ENUMERATED = 2**16
 # Largest number of variables of a model that is searched.
 MAX_VARIABLES = 200
 # Largest number of states of a component that a search explores completely.

@@ -11,9 +11,10 @@ from small_graphs import graph, random_pairs
 from spinbench.api import Trace
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import binding
+from spinbench.mathematics.claims import t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import replace_zeros
-from spinbench.methods.tempering.estimates import Travel, common_drift
+from spinbench.methods.tempering.estimates import Travel, common_drift, estimate_log_z_ratio
 from spinbench.methods.tempering.ladders import Ladders, Rungs
 from spinbench.methods.tempering.pilot import place_rungs
 from spinbench.methods.tempering.pt import ParallelTempering
@@ -86,6 +87,19 @@ def test_ladders_on_their_way_do_not_know_log_z(drift: float) -> None:
         p = np.clip(0.5 + 0.02 * rng.normal(size=(18, 16)), 0, 1)
         trace.add({"p": p, "trips": np.full(16, 5.0), "lost": np.zeros(16), **zeros, **bridges}, 1)
     assert ("log Z unresolved" in method.estimate(model, tables, trace).doubts) == (drift > 0)
+
+
+def test_errors_of_log_z_are_those_of_batches_unless_ladders_are_apart() -> None:
+    """64 batches of 16 ladders each; Student's t alone widens what they vary by, and few ladders' spread does not."""
+    rng, reductions = np.random.default_rng(6), dict.fromkeys(("up", "down", "levels"), "sum")
+    travel = Travel(0.4, 1000, 32, 1000, 0.9, 0.0)
+    errors = []
+    for _ in range(100):
+        trace = Trace(reductions)
+        for up in 0.5 + 0.04 * rng.normal(size=(64, 1, 16)):
+            trace.add({"up": up, "down": np.full((1, 16), 0.5), "levels": np.zeros((1, 16))}, 1)
+        errors.append(estimate_log_z_ratio(trace, travel).se)
+    assert np.quantile(errors, [0.2, 0.8]) == pytest.approx(0.08 / 32 * t_factor(15), rel=0.1)
 
 
 def test_claims_grow_by_what_ladders_have_in_common() -> None:

@@ -32,10 +32,14 @@ def two_codes(q: int, pairs: int) -> FactorGraph:
     return FactorGraph.from_log_tables((q,) * (pairs + 1), [((v, v + 1), same) for v in range(pairs)])
 
 
-def test_all_components_of_few_states_are_known() -> None:
-    (found,) = separate_components(Content(island(2.0)), 0)
+@pytest.mark.parametrize("variables", [6, 15])
+def test_all_components_of_few_states_are_known(variables: int) -> None:
+    (found,) = separate_components(Content(island(2.0, variables)), 0)
     assert found.log_weight == pytest.approx(2.0)
-    np.testing.assert_allclose(found.law, np.tile([0.0, 1.0], 6))
+    np.testing.assert_allclose(found.law, np.tile([0.0, 1.0], variables))
+
+
+def test_states_that_agree_are_components() -> None:
     assert len(separate_components(Content(two_codes(3, 2)), 0)) == 2
     assert separate_components(Content(FactorGraph.from_log_tables((2, 3), [((0, 1), np.zeros((2, 3)))])), 0) == ()
 
