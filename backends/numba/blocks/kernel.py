@@ -19,7 +19,7 @@ from spinbench.backends.numba.blocks.sums import (
     forward,
     make_weights,
 )
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, in_blocks
 from spinbench.backends.numba.kernel_cache import Options, njit
 from spinbench.backends.numba.simd import LINE, Array, chain_keys, uniform, zeros_aligned
 from spinbench.backends.numba.tables.array_sweeps import sum_log_weights
@@ -226,9 +226,4 @@ class BlocksKernel(Kernel[Tables, BlocksState]):
 
     def _vectors(self, chains: Array) -> Array:
         """(G, …, L) from (…, C); what is missing to whole vectors is like the first chain."""
-        # Idle lanes repeat a chain: all-zero states might be impossible, and blocks whose weights are all 0 are summed
-        # a second time in the log domain.
-        missing = -chains.shape[-1] % self._lanes
-        whole = np.concatenate([chains, np.repeat(chains[..., :1], missing, axis=-1)], axis=-1)
-        split = whole.reshape(*whole.shape[:-1], -1, self._lanes)
-        return np.ascontiguousarray(np.moveaxis(split, -2, 0))
+        return in_blocks(chains, -(-chains.shape[-1] // self._lanes), self._lanes)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from spinbench.api import PairwiseModel
-from spinbench.backends.numba.simd import Array, Real, chain_keys, empty_aligned, zeros_aligned
+from spinbench.backends.numba.simd import LINE, Array, Real, chain_keys, empty_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.methods.gibbs import gibbs, sweeps
@@ -224,7 +224,7 @@ class Form:
     def lanes(self, s: Array, chains: int) -> Array:
         """(K, N, B) the same in blocks of B chains, idle ones at the end, and memory that may be written to."""
         if s.ndim == 2:
-            return in_blocks(self.states(s, chains), *lane_blocks(chains, self.real))
+            return in_blocks(self.rows(s, chains).astype(self.real), *lane_blocks(chains, self.real))
         self._lanes = _again(self._lanes, (s.shape[0], self.n, s.shape[2]))
         np.greater(s[:, : self.n], 0, out=self._lanes)
         return self._lanes
@@ -266,9 +266,7 @@ def row_keys(seed: int, states: Array) -> Array:
 
 def block_keys(seed: int, blocks: int, size: int) -> Array:
     """(K, 2, B) uint64, of K B streams."""
-    keys = zeros_aligned((blocks, 2, size), WORD)
-    keys[:] = chain_keys(seed, blocks * size).reshape(2, blocks, size).swapaxes(0, 1)
-    return keys
+    return in_blocks(chain_keys(seed, blocks * size), blocks, size)
 
 
 def keys_after(keys: Array, steps: Array, variables: int) -> Array:
@@ -283,21 +281,22 @@ def keys_after(keys: Array, steps: Array, variables: int) -> Array:
     return moved.reshape(-1, *keys.shape[1:])
 
 
-def lane_blocks(chains: int, real: Real) -> tuple[int, int]:
-    """(blocks, chains of a block)."""
-    lanes = 64 // real.itemsize
+def lane_blocks(chains: int, kind: np.dtype[np.number]) -> tuple[int, int]:
+    """(blocks, chains of a block), where vectors hold numbers of a kind."""
+    lanes = LINE // kind.itemsize
     # Blocks of equal size: 80 float32 chains make two blocks of three vectors rather than one of four and one of one.
     vectors = -(-chains // lanes)
     blocks = -(-vectors // BLOCK_VECTORS)
     return blocks, -(-vectors // blocks) * lanes
 
 
-def in_blocks(rows: Array, blocks: int, size: int) -> Array:
-    """(K, M, B) from (C, M); 0 of idle chains."""
-    blocked = zeros_aligned((blocks, rows.shape[1], size), rows.dtype)
-    padded = np.zeros((blocks * size, rows.shape[1]), dtype=rows.dtype)
-    padded[: len(rows)] = rows
-    blocked[:] = padded.reshape(blocks, size, -1).swapaxes(1, 2)
+def in_blocks(values: Array, blocks: int, size: int) -> Array:
+    """(K, …, B) from (…, C)."""
+    blocked = empty_aligned((blocks, *values.shape[:-1], size), values.dtype)
+    # Idle lanes run as well: all-zero states might meet hard zeros, copies of the first chain do not.
+    idle = np.repeat(values[..., :1], blocks * size - values.shape[-1], axis=-1)
+    whole = np.concatenate([values, idle], axis=-1)
+    blocked[:] = np.moveaxis(whole.reshape(*values.shape[:-1], blocks, size), -2, 0)
     return blocked
 
 

@@ -266,5 +266,5 @@ def _keys_of_looks(state: GibbsState, blocks: int, size: int) -> Array:
     """(K, 2, B)."""
     assert state.look_keys is not None
     if state.look_lanes is None or state.look_lanes.shape[::2] != (blocks, size):
-        state.look_lanes = in_blocks(state.look_keys, blocks, size)
+        state.look_lanes = in_blocks(state.look_keys.T, blocks, size)
     return state.look_lanes

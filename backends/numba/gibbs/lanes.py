@@ -223,7 +223,7 @@ class Lanes(Form):
 
     def begin(self, seed: int, states: Array) -> tuple[Array, Array, Array]:
         blocks, size = lane_blocks(states.shape[1], self.real)
-        s = in_blocks(states.astype(self.real, copy=False).T, blocks, size)
+        s = in_blocks(states.astype(self.real, copy=False), blocks, size)
         return block_keys(seed, blocks, size), s, no_fields(self.real)
 
     def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:

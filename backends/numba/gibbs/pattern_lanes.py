@@ -19,7 +19,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Chains, Copies, Form, Request, Source, Steps, block_keys, no_fields
+from spinbench.backends.numba.gibbs.form import (
+    Chains,
+    Copies,
+    Form,
+    Request,
+    Source,
+    Steps,
+    block_keys,
+    in_blocks,
+    no_fields,
+)
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_words
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
 from spinbench.backends.numba.kernel_cache import njit
@@ -196,9 +206,7 @@ class PatternLanes(Form):
         n, chains = states.shape
         blocks = -(-chains // CHAINS)
         s = zeros_aligned((blocks, n + 1, CHAINS), np.dtype(np.uint16))
-        for k in range(blocks):
-            some = states[:, k * CHAINS : (k + 1) * CHAINS]
-            s[k, :n, : some.shape[1]] = np.where(some > 0, MARKS[2], MARKS[0])
+        s[:, :n] = in_blocks(np.where(states > 0, MARKS[2], MARKS[0]), blocks, CHAINS)
         return block_keys(seed, blocks, CHAINS // len(PARTS)), s, no_fields(self.real)
 
     def run_and_copy(self, request: Request, steps: Steps, copies: Copies, chains: Chains) -> None:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
+from spinbench.backends.numba.gibbs.form import block_keys, in_blocks
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     LINE,
@@ -107,13 +108,12 @@ class Layout:
         return zeros_aligned((self.tiles, self.lanes), np.dtype(np.float64))
 
     def scatter(self, values: Array) -> Array:
-        """All tiles from (N, C); lanes without a chain repeat the last one's."""
-        out, values = self.zeros(self.real), values[self.order]
-        if self.single:
-            out[:, : self.n] = values.T
-        else:
-            wide = np.pad(values, ((0, 0), (0, self.tiles * self.lanes - self.chains)), mode="edge")
-            out[:] = wide.reshape(self.n, self.tiles, self.lanes).transpose(1, 0, 2)
+        """All tiles from (N, C); lanes without a chain repeat the first one's."""
+        rows = values[self.order].astype(self.real)
+        if not self.single:
+            return in_blocks(rows, self.tiles, self.lanes)
+        out = self.zeros(self.real)
+        out[:, : self.n] = rows.T
         return out
 
     def gather(self, tiles: Array) -> Array:
@@ -128,8 +128,7 @@ class Layout:
     def spread_energies(self, values: Array) -> Array:
         """(T, L) from (C,)."""
         out = self.energies()
-        padded = values[:, None] if self.single else np.pad(values, (0, out.size - self.chains), mode="edge")
-        out[:] = padded if self.single else padded.reshape(out.shape)
+        out[:] = values[:, None] if self.single else in_blocks(values, *out.shape)
         return out
 
     def gather_energies(self, energies: Array) -> Array:
@@ -147,8 +146,7 @@ class Layout:
         """(T, 2) or (T, 2, L), see `random.chain_keys`."""
         if self.single:
             return np.ascontiguousarray(chain_keys(seed, self.tiles).T)
-        keys = chain_keys(seed, self.tiles * self.lanes)
-        return np.ascontiguousarray(keys.reshape(2, self.tiles, self.lanes).transpose(1, 0, 2))
+        return block_keys(seed, self.tiles, self.lanes)
 
 
 def _lanes(tile: Any) -> int:

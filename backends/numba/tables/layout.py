@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import block_keys
+from spinbench.backends.numba.gibbs.form import block_keys, in_blocks, lane_blocks
 from spinbench.backends.numba.gibbs.shared import INLINE
 from spinbench.backends.numba.simd import (
     ZERO,
@@ -34,8 +34,6 @@ from spinbench.mathematics.graphs.table_layouts import both_halves, marginal_row
 
 # Chains that are advanced together in either precision: table indices have 32 bits, and 512 bits hold 16 of them.
 LANES = 16
-# Largest number of chains that make all their sweeps before the next ones, so that their states stay in the cache.
-BLOCK = 64
 STATE = np.dtype(np.uint32)
 # Gather instructions take signed 32-bit indices.
 MOST_ENTRIES = 2**31
@@ -138,17 +136,10 @@ def _others(tables: FactorTables, factor: Array, owner: Array) -> tuple[Array, A
 
 def lane_chains(seed: int, states: Array, real: Real) -> LaneChains:
     """Chains at states (N, C), at inverse temperature 1. Lanes without a chain repeat the first one's state."""
-    n, chains = states.shape
-    lanes = -(-chains // LANES)
-    blocks = -(-lanes * LANES // BLOCK)
-    size = -(-lanes // blocks) * LANES
-    betas, x = zeros_aligned((blocks, size), real), zeros_aligned((blocks, n, size), STATE)
+    blocks, size = lane_blocks(states.shape[1], STATE)
+    betas = zeros_aligned((blocks, size), real)
     betas[:] = 1.0
-    # Idle lanes run as well: all-zero states might meet hard zeros, copies of the first chain do not.
-    padded = np.repeat(states[:, :1], blocks * size, axis=1)
-    padded[:, :chains] = states
-    x[:] = padded.reshape(n, blocks, size).swapaxes(0, 1)
-    return LaneChains(block_keys(seed, blocks, size), x, betas)
+    return LaneChains(block_keys(seed, blocks, size), in_blocks(states.astype(STATE), blocks, size), betas)
 
 
 def merge_lane_blocks(values: Array, chains: int) -> Array:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import PairwiseModel
-from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, make_flat
+from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, in_blocks, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
 from spinbench.backends.numba.gibbs.shared import CALLED, FLUSH, JIT, add_recent, pointers, set_walk, sum_factor
@@ -67,15 +67,11 @@ class Slots:
         self.slots = self._blocks * side
 
     def begin(self, seed: int, starts: Array) -> Replicas:
-        """From states of the variables (N, R, C); idle ladders are like the first."""
+        """From states of the variables (N, R, C); idle ladders are like the last."""
         n, rungs, chains = starts.shape
-        starts = starts[self._order]
-        whole = np.repeat(np.repeat(starts[:, :1, :1], self.slots, axis=1), self.ladders, axis=2)
-        whole[:, :rungs, :] = starts[:, :, :1]
-        whole[:, :rungs, :chains] = starts
-        x = zeros_aligned((self._blocks, n, self._size), self._dtype)
-        x[:] = whole.reshape(n, self._blocks, self._size).swapaxes(0, 1)
-        return Replicas(block_keys(seed, self._blocks, self._size), x)
+        idle = (0, 0), (0, self.slots - rungs), (0, self.ladders - chains)
+        whole = np.pad(starts[self._order].astype(self._dtype), idle, mode="edge").reshape(n, -1)
+        return Replicas(block_keys(seed, self._blocks, self._size), in_blocks(whole, self._blocks, self._size))
 
     def states(self, replicas: Replicas, slots: Array) -> Array:
         """(N, C) states of the variables, of ladder c in slots[c]."""
