@@ -15,23 +15,18 @@ from llvmlite import ir
 from numba import types
 
 from spinbench.backends.numba.simd.vectors import (
+    Emitter,
     Operation,
     Vector,
     constant_of,
     element,
+    intrinsic_of,
     spread_over,
-    with_parameters_of,
 )
 
 if TYPE_CHECKING:
     from numba.core.base import BaseContext
-    from numba.core.typing.context import BaseContext as TypingContext
     from numba.core.typing.templates import Signature
-
-    # Emits the instructions of a call, from context, builder, signature and argument values.
-    Generate = Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
-    # Definition of a Numba intrinsic: from the typing context and the argument types; None if they do not match.
-    Definition = Callable[..., tuple[Signature, Generate] | None]
 
 Values = tuple["Value", ...]
 Body = Callable[..., "Value | Values"]
@@ -77,7 +72,7 @@ class Value:
     def __neg__(self) -> Value:
         return Value(self._place, self.kind, self._place[1].fneg(self.value))
 
-    def put(self, define: Callable[..., tuple[Signature, Generate]], values: Values) -> Value:
+    def put(self, define: Callable[..., tuple[Signature, Callable[..., ir.Value]]], values: Values) -> Value:
         """What an intrinsic of this definition makes of values of the same place."""
         context, builder = self._place
         signature, generate = define(context.typing_context, *(value.kind for value in values))
@@ -97,40 +92,30 @@ class Formula(Operation):
         return results
 
 
-def formula(body: Body, results: int = 1, of: types.Type | None = None) -> Formula:
+def formula(body: Body, results: int = 1, of: types.Type | None = None) -> Operation:
     """Of numbers and vectors of one type, which a result is of, too, unless its elements' type is given."""
-    operation = Formula(body.__name__, _definition(body, results, of))
-    operation._register()
-    return operation
 
-
-# A formula with two results.
-formula_pair = functools.partial(formula, results=2)
-
-
-def _definition(body: Body, results: int, of: types.Type | None) -> Definition:
-    """What Numba asks of an intrinsic, with the parameters of `body`."""
-
-    def define(typing_context: TypingContext, *kinds: types.Type) -> tuple[Signature, Generate] | None:
-        def generate(
-            context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
-        ) -> ir.Value:
-            before = len(builder.block.instructions)
-            pairs = zip(kinds, arguments, strict=True)
-            outcome = body(*(Value((context, builder), kind, value) for kind, value in pairs))
-            for instruction in builder.block.instructions[before:]:
-                # Only instructions without flags: those of an inner function keep their own.
-                if instruction.opname in _FLAGGED and not instruction.flags:
-                    instruction.flags.extend(FLAGS)
-            if not isinstance(outcome, tuple):
-                return outcome.value
-            return context.make_tuple(builder, signature.return_type, [value.value for value in outcome])
-
+    def find_result(*kinds: types.Type) -> types.Type | None:
         if any(element(kind) != element(kinds[0]) for kind in kinds):
             return None
         result = next((kind for kind in kinds if isinstance(kind, Vector)), kinds[0])
         if of is not None:
             result = Vector(of, result.lanes) if isinstance(result, Vector) else of
-        return (result if results == 1 else types.UniTuple(result, results))(*kinds), generate
+        return result if results == 1 else types.UniTuple(result, results)
 
-    return with_parameters_of(body, define)
+    def emit(emitter: Emitter, *arguments: ir.Value) -> ir.Value:
+        before = len(emitter.builder.block.instructions)
+        outcome = body(*(Value(emitter[:2], kind, value) for kind, value in emitter.typed))
+        for instruction in emitter.builder.block.instructions[before:]:
+            # Only instructions without flags: those of an inner function keep their own.
+            if instruction.opname in _FLAGGED and not instruction.flags:
+                instruction.flags.extend(FLAGS)
+        if not isinstance(outcome, tuple):
+            return outcome.value
+        return emitter.context.make_tuple(emitter.builder, emitter.kind, [value.value for value in outcome])
+
+    return intrinsic_of(find_result, Formula, body)(emit)
+
+
+# A formula with two results.
+formula_pair = functools.partial(formula, results=2)

@@ -22,7 +22,7 @@ import numpy as np
 from numba import types
 
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
-from spinbench.backends.numba.simd.formulas import Formula, formula_pair
+from spinbench.backends.numba.simd.formulas import formula_pair
 from spinbench.backends.numba.simd.functions import HALF, constant, log, sincos_turns, smaller, square_root
 from spinbench.backends.numba.simd.memory import address, load_lanes, store
 from spinbench.backends.numba.simd.random import (
@@ -35,7 +35,7 @@ from spinbench.backends.numba.simd.random import (
     mix64,
 )
 from spinbench.backends.numba.simd.vector_sums import in_lanes
-from spinbench.backends.numba.simd.vectors import by_types, count_up
+from spinbench.backends.numba.simd.vectors import Operation, by_types, count_up
 
 TURN = constant(2.0**-32)
 RADIUS = constant(2.0**-31)
@@ -79,7 +79,7 @@ def _normal_pair_64(z, far):
     return radius * cosine, radius * sine
 
 
-def _make_fill(pair: Formula, hashes: int, lanes: tuple[int, ...]) -> tuple[Fill, Fill]:
+def _make_fill(pair: Operation, hashes: int, lanes: tuple[int, ...]) -> tuple[Fill, Fill]:
     """(fill of a matrix, fill of a vector); `lanes`: a tuple with as many entries as vectors have lanes."""
 
     def fill_vector(keys, counter, out):
@@ -124,7 +124,7 @@ def _make_fill(pair: Formula, hashes: int, lanes: tuple[int, ...]) -> tuple[Fill
 Fill = Callable[..., np.uint64]
 
 
-def _choose_fill(pairs: dict[types.Type, tuple[Formula, int, tuple[int, ...]]]) -> Fill:
+def _choose_fill(pairs: dict[types.Type, tuple[Operation, int, tuple[int, ...]]]) -> Fill:
     """`pairs`: for each element type the arguments of `_make_fill`."""
     fills = {kind: _make_fill(*pair) for kind, pair in pairs.items()}
 

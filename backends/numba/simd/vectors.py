@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from numba.core.typing.context import BaseContext as TypingContext
     from numba.core.typing.templates import Signature
 
-    from spinbench.backends.numba.simd.formulas import Definition, Generate, Value
+    from spinbench.backends.numba.simd.formulas import Value
+
+    Generate = Callable[..., ir.Value]
 
 BITS = 512
 # An argument of an intrinsic: its Numba type and its LLVM value.
@@ -106,12 +108,16 @@ class Emitter(NamedTuple):
 
 def intrinsic_of(
     result: Callable[..., types.Type | Signature | None] | None,
+    operation_class: type[Operation] = Operation,
+    body: Callable[..., object] | None = None,
 ) -> Callable[[Callable[..., ir.Value | None]], Operation]:
     """An intrinsic from a function of an `Emitter` and LLVM's values that returns one, or None for nothing.
 
     Args:
         result: of the arguments' types: the type that is returned, a signature where arguments are converted, or None
             where the intrinsic does not take them. None: all are converted to one type, which is returned.
+        operation_class: of the intrinsic.
+        body: has the intrinsic's name and parameters; None: the function itself, after its `Emitter`.
     """
 
     def decorate(emit: Callable[..., ir.Value | None]) -> Operation:
@@ -132,7 +138,13 @@ def intrinsic_of(
 
             return signature, generate
 
-        operation = Operation(emit.__name__, with_parameters_of(emit, define, skip=1))
+        named = body or emit
+        functools.update_wrapper(define, named)
+        # Numba asks the definition for the names of the intrinsic's parameters.
+        names = ["typing_context", *list(inspect.signature(named).parameters)[body is None :]]
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        define.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        operation = operation_class(named.__name__, define)
         operation._register()
         return operation
 
@@ -154,15 +166,6 @@ def by_types(**options: object) -> Callable[[Callable[..., object]], Callable[..
         return call
 
     return decorate
-
-
-def with_parameters_of(body: Callable[..., object], define: Definition, skip: int = 0) -> Definition:
-    """The definition of an intrinsic with the names of the parameters of `body`, but for the first `skip`."""
-    functools.update_wrapper(define, body)
-    names = ["typing_context", *list(inspect.signature(body).parameters)[skip:]]
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    define.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return define
 
 
 _ARITHMETIC = {

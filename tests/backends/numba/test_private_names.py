@@ -46,7 +46,7 @@ PRIVATE = {
 # Attributes with an underscore of objects that Numba made or whose class is Numba's, and the files that read them.
 PRIVATE_ATTRIBUTES = {
     "_defn": {"simd/formulas.py", "simd/vectors.py"},
-    "_register": {"simd/formulas.py", "simd/vectors.py"},
+    "_register": {"simd/vectors.py"},
     "_getvalue": {"simd/arrays.py", "simd/checks.py"},
 }
 # A copy, since the process's own context keeps its runtime as it is when it is first asked for.

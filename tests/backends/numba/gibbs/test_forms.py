@@ -252,6 +252,7 @@ def test_long_blocks_give_the_same_chains(form: str, log_z: str) -> None:
 
 BITS = {"marginals": "empirical", "precision_bits": 16}
 SMALL, WIDE, LARGE = generators.grid(8, 8), generators.grid(20, 20), generators.grid(300, 300)
+LATTICE = generators.grid(32, 32)
 LONG_ROWS, HUB = random_pairs(150, 1.0, 1.0, 0), of_edges(400, [(0, i) for i in range(1, 400)], 0)
 
 
@@ -265,6 +266,7 @@ LONG_ROWS, HUB = random_pairs(150, 1.0, 1.0, 0), of_edges(400, [(0, i) for i in 
         (LARGE, 16, {}, "lanes"),
         (WIDE, 1, {"scan": "raster"}, "pattern_rows"),
         (LARGE, 1, {}, "sites"),
+        (LATTICE, 1, {}, "sites"),
         (HUB, 1, {}, "sites"),
         (HUB, 16, {}, "lanes"),
         (MODELS["sparse"], 1, {"scan": "raster"}, "sites"),
