@@ -265,7 +265,7 @@ def _average_metrics(
     metrics_by_heading: dict[str, list[record_parts.Metric]] = defaultdict(list)
     for record in successes:
         for name, metric in record.metrics.items():
-            if metric.title is not None:
+            if metric.title is not None and metric.value is not None:
                 metrics_by_heading[headings[name, _metric_heading(metric)]].append(metric)
     return {heading: variants.pool_mean(metrics) for heading, metrics in metrics_by_heading.items()}
 

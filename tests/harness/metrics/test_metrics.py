@@ -339,3 +339,6 @@ def test_metrics_of_one_title_have_columns_of_their_own() -> None:
     }
     (line,) = export.leaderboard_table(board)
     assert (line["method"], line["marginal RMSE (odd)"]) == ("bp", 5.0)
+    cell["metrics"]["mine"]["value"] = None
+    (row,) = leaderboard.rows(typed([cell]))
+    assert "error (mine)" not in row.metric_means
