@@ -16,7 +16,6 @@ from spinbench.foundation.overrides import is_assignment
 from spinbench.models import catalogue, formats, names
 from spinbench.models import evidence as evidences
 from spinbench.models.checks import check_number
-from spinbench.models.evidence import condition
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files import bqm, evid, pgmpy
 from spinbench.models.files.cost_functions import quadratic
@@ -51,7 +50,7 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
     model = _read_source(source, name, beta)
     if evidence is None:
         return model
-    return condition(model, evidence if isinstance(evidence, Mapping) else _read_evidence(model, evidence))
+    return evidences.condition(model, evidence if isinstance(evidence, Mapping) else _read_evidence(model, evidence))
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:

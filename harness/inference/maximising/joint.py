@@ -79,28 +79,30 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
         if each not in numbers:
             listed = ", ".join(map(str, itertools.islice(numbers, 8)))
             raise ModelError(f"{model.name}: no variable is named {each!r}; there are {listed}")
-    asked = [numbers[each] for each in variables]
-    shape = tuple(origin.cardinalities[v] for v in asked)
-    if not asked or len(set(asked)) < len(asked) or math.prod(shape) > MAX_ENTRIES:
+    indices = [numbers[each] for each in variables]
+    shape = tuple(origin.cardinalities[v] for v in indices)
+    if not indices or len(set(indices)) < len(indices) or math.prod(shape) > MAX_ENTRIES:
         raise ModelError(
-            f"{model.name}: {len(asked)} variables of {math.prod(shape)} states were given; one or more are needed, "
+            f"{model.name}: {len(indices)} variables of {math.prod(shape)} states were given; one or more are needed, "
             f"each once, and at most {MAX_ENTRIES} states"
         )
-    for v in asked:
+    for v in indices:
         if len(origin.variables[v]) > 1 or (not origin.variables[v] and len(origin.states[v]) > 1):
-            raise ModelError(f"{model.name}: variable {variables[asked.index(v)]!r} is no variable of the model itself")
-    carriers = sorted({unit for v in asked for unit in origin.variables[v]})
+            raise ModelError(
+                f"{model.name}: variable {variables[indices.index(v)]!r} is no variable of the model itself"
+            )
+    carriers = sorted({unit for v in indices for unit in origin.variables[v]})
     derived = _joint_of(graph, tuple(carriers), answers.bytes_allowed(max_gib))
     places = np.indices(derived.shape)
     # What is observed or follows has one state.
     states = [
         np.array(origin.states[v])[places[carriers.index(*origin.variables[v])] if origin.variables[v] else 0]
-        for v in asked
+        for v in indices
     ]
     probabilities = np.zeros(shape)
     np.add.at(probabilities, tuple(states), derived)
     names = Names.from_model(graph)
-    state_names = tuple(tuple(names.state(v, k) for k in range(origin.cardinalities[v])) for v in asked)
+    state_names = tuple(tuple(names.state(v, k) for k in range(origin.cardinalities[v])) for v in indices)
     return Joint(tuple(variables), state_names, probabilities)
 
 

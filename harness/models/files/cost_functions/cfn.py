@@ -18,12 +18,12 @@ from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
 
 FloatArray = npt.NDArray[np.float64]
 # A word or a list of words and lists.
-Word = Any
+Item = Any
 
 _COMMENT = re.compile(rb"(?m)^#[^\n]*")
 _PROBLEM = re.compile(rb"\s*[{\[]\s*\"?problem\"?[\s:]*[{\[]")
 # Text in quotes, a bracket, a word, or a quote that nothing ends.
-_WORD = re.compile(r'"([^"\n]*)"|([\[\]{}])|([^\s\[\]{}:,"]+)|(")')
+_ITEM = re.compile(r'"([^"\n]*)"|([\[\]{}])|([^\s\[\]{}:,"]+)|(")')
 _NUMBER = re.compile(r"[+-]?[\d.]\S*")
 _COST = re.compile(r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d{1,4})?|\.\d+(?:e[+-]?\d{1,4})?)|\+?inf", re.IGNORECASE)
 _MUST_BE = re.compile(r"([<>])([+-]?(?:\d+\.?\d*|\.\d+))?")
@@ -48,7 +48,7 @@ class CFN(Format):
         if len(parts) != 3:
             raise ModelError(f"{file.name}: problem, variables and functions are needed, in this order")
         problem, variables, functions = parts
-        match = _MUST_BE.fullmatch(next((word for word in reversed(problem) if isinstance(word, str)), ""))
+        match = _MUST_BE.fullmatch(next((item for item in reversed(problem) if isinstance(item, str)), ""))
         if match is None:
             raise ModelError(f"{file.name}: a problem must be '<' or '>' and a number, such as \"mustbe\": \"<10.0\"")
         domains = _Domains(file, variables)
@@ -59,12 +59,12 @@ class CFN(Format):
         return build_model(file, domains.cards, costs, sign * bound, tuple(domains.index), domains.state_names)
 
 
-def _parse_lists(file: ModelFile) -> list[Word]:
+def _parse_lists(file: ModelFile) -> list[Item]:
     """What stands within the outermost brackets: all kinds of brackets mean a list."""
     text = _COMMENT.sub(b"", file.text()).decode()
-    stack: list[list[Word]] = [[]]
-    for match in _WORD.finditer(text):
-        quoted, bracket, word, wrong = match.groups()
+    stack: list[list[Item]] = [[]]
+    for match in _ITEM.finditer(text):
+        quoted, bracket, item, wrong = match.groups()
         if wrong or (bracket and bracket in "]}" and len(stack) == 1) or len(stack) > MAX_DEPTH:
             line = text.count("\n", 0, match.start()) + 1
             raise ModelError(f"{file.name}, line {line}, token {match.group()[:24]!r}: nothing opens or ends this")
@@ -74,7 +74,7 @@ def _parse_lists(file: ModelFile) -> list[Word]:
         elif bracket:
             stack.pop()
         else:
-            stack[-1].append(quoted if word is None else word)
+            stack[-1].append(quoted if item is None else item)
     # Files of toulbar2's tutorial leave the last bracket out.
     if len(stack) > 2 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
         raise ModelError(f"{file.name}: one pair of brackets around all is needed, and each that opens must be closed")
@@ -90,30 +90,30 @@ class _Domains:
         state_names: of variables with names.
     """
 
-    def __init__(self, file: ModelFile, words: list[Word]) -> None:
+    def __init__(self, file: ModelFile, items: list[Item]) -> None:
         self._file = file
         self.cards: list[int] = []
         self.index: dict[Hashable, int] = {}
         self.state_names: dict[Hashable, tuple[str, ...]] = {}
         self._states: list[dict[str, int]] = []
         name: str | int | None = None
-        for word in words:
-            if isinstance(word, str) and not _NUMBER.fullmatch(word) and name is None:
-                name = word
+        for item in items:
+            if isinstance(item, str) and not _NUMBER.fullmatch(item) and name is None:
+                name = item
                 continue
-            self._add_variable(len(self.cards) if name is None else name, word)
+            self._add_variable(len(self.cards) if name is None else name, item)
             name = None
         if name is not None or not self.cards:
             raise ModelError(f"{file.name}: variable {str(name)[:24]!r} has no states")
         check_states(file, self.cards)
 
-    def _add_variable(self, name: str | int, domain: Word) -> None:
+    def _add_variable(self, name: str | int, domain: Item) -> None:
         where = f"{self._file.name}: variable {str(name)[:24]!r}"
         if name in self.index:
             raise ModelError(f"{where} stands there twice")
         self.index[name] = len(self.cards)
         if isinstance(domain, list):
-            names = [word for word in domain if isinstance(word, str)]
+            names = [item for item in domain if isinstance(item, str)]
             if not names or len(names) < len(domain) or len(set(names)) < len(names):
                 raise ModelError(f"{where} needs states, with a name each that no other has")
             if isinstance(name, str):
@@ -125,36 +125,36 @@ class _Domains:
         self.cards.append(len(names) or int(domain))
         self._states.append({state: k for k, state in enumerate(names)})
 
-    def variable(self, word: Word, where: str) -> int:
+    def variable(self, item: Item, where: str) -> int:
         """By name, else by number."""
-        v = self.index.get(word) if isinstance(word, str) else None
-        if v is None and isinstance(word, str) and word.isdecimal() and int(word[:12]) < len(self.cards):
-            v = int(word)
+        v = self.index.get(item) if isinstance(item, str) else None
+        if v is None and isinstance(item, str) and item.isdecimal() and int(item[:12]) < len(self.cards):
+            v = int(item)
         if v is None:
-            raise ModelError(f"{where} names a variable {str(word)[:24]!r} that there is not")
+            raise ModelError(f"{where} names a variable {str(item)[:24]!r} that there is not")
         return v
 
-    def state(self, v: int, word: Word, where: str) -> int:
+    def state(self, v: int, item: Item, where: str) -> int:
         """Of a variable, by name, else by number."""
-        k = self._states[v].get(word) if isinstance(word, str) else None
-        if k is None and isinstance(word, str) and word.isdecimal() and int(word[:12]) < self.cards[v]:
-            k = int(word)
+        k = self._states[v].get(item) if isinstance(item, str) else None
+        if k is None and isinstance(item, str) and item.isdecimal() and int(item[:12]) < self.cards[v]:
+            k = int(item)
         if k is None:
-            raise ModelError(f"{where} names a state {str(word)[:24]!r} that its variable does not have")
+            raise ModelError(f"{where} names a state {str(item)[:24]!r} that its variable does not have")
         return k
 
 
-def _read_functions(file: ModelFile, words: list[Word], domains: _Domains) -> list[CostTable]:
+def _read_functions(file: ModelFile, items: list[Item], domains: _Domains) -> list[CostTable]:
     """The tables; one that is named in place of costs is that of the function of this name."""
     named: dict[str, FloatArray] = {}
     tables: list[tuple[str, list[int], FloatArray | str]] = []
     left, name = MAX_ENTRIES, ""
-    for word in words:
-        if isinstance(word, str):
-            name = word
+    for item in items:
+        if isinstance(item, str):
+            name = item
             continue
         where = f"{file.name}: function {name[:24] or len(tables)}"
-        fields = dict(zip(word[::2], word[1::2], strict=False)) if all(isinstance(w, str) for w in word[::2]) else {}
+        fields = dict(zip(item[::2], item[1::2], strict=False)) if all(isinstance(w, str) for w in item[::2]) else {}
         if "type" in fields:
             raise ModelError(f"{where} is given by the keyword {str(fields['type'])[:24]!r}; its costs are needed")
         if not isinstance(fields.get("scope"), list) or "costs" not in fields:
@@ -181,30 +181,30 @@ def _read_functions(file: ModelFile, words: list[Word], domains: _Domains) -> li
     return functions
 
 
-def _read_costs(where: str, scope: list[int], fields: dict[str, Word], domains: _Domains) -> FloatArray:
+def _read_costs(where: str, scope: list[int], fields: dict[str, Item], domains: _Domains) -> FloatArray:
     """All costs of a function, or those that differ from the default one, behind their states."""
-    shape, words = tuple(domains.cards[v] for v in scope), fields["costs"]
+    shape, items = tuple(domains.cards[v] for v in scope), fields["costs"]
     if "defaultcost" not in fields:
-        costs = _parse_costs(where, words)
+        costs = _parse_costs(where, items)
         if costs.size != math.prod(shape):
             raise ModelError(f"{where} has {costs.size} costs; its variables have {math.prod(shape)} states")
         return costs.reshape(shape)
     width = len(scope) + 1
-    if len(words) % width:
+    if len(items) % width:
         raise ModelError(f"{where} has a tuple of states and a cost that is not whole")
     table = np.full(shape, _parse_costs(where, [fields["defaultcost"]])[0])
-    values = _parse_costs(where, words[len(scope) :: width])
+    values = _parse_costs(where, items[len(scope) :: width])
     for k, value in enumerate(values):
-        states = words[k * width : (k + 1) * width - 1]
-        table[tuple(domains.state(v, word, where) for v, word in zip(scope, states, strict=True))] = value
+        states = items[k * width : (k + 1) * width - 1]
+        table[tuple(domains.state(v, item, where) for v, item in zip(scope, states, strict=True))] = value
     return table
 
 
-def _parse_costs(where: str, words: list[Word]) -> FloatArray:
+def _parse_costs(where: str, items: list[Item]) -> FloatArray:
     """Numbers, or inf for what is forbidden."""
-    if wrong := [word for word in words if not isinstance(word, str) or not _COST.fullmatch(word)]:
+    if wrong := [item for item in items if not isinstance(item, str) or not _COST.fullmatch(item)]:
         raise ModelError(f"{where} has the cost {str(wrong[0])[:24]!r}; a number or inf is needed")
-    costs = np.array(words, dtype=np.str_).astype(np.float64)
+    costs = np.array(items, dtype=np.str_).astype(np.float64)
     if np.isneginf(costs).any():
         raise ModelError(f"{where} has a cost beyond the range of float64")
     return costs
