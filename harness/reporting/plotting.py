@@ -89,11 +89,21 @@ def save_figure(figure: Figure, *paths: Path) -> list[Path]:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=150)
+            if path.suffix == ".svg":
+                _describe_svg(path, figure)
         except OSError as error:
             raise SpinbenchError(f"the picture {path} cannot be written: {error.strerror or error}") from error
         # The layout is fixed now, so that every file format gets the same.
         freeze_layout(figure)
     return list(paths)
+
+
+def _describe_svg(path: Path, figure: Figure) -> None:
+    """For readers who do not see the picture: what its panels show, or its file's name."""
+    titles = [axes.get_title() or axes.get_ylabel() for axes in figure.axes]
+    label = html.escape(figure.get_suptitle() or "; ".join(filter(None, dict.fromkeys(titles))) or path.stem)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1), encoding="utf-8")
 
 
 def add_grid(panel: Axes) -> None:

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -211,3 +212,14 @@ def test_the_colour_blind_tell_the_colours_apart(sight: str) -> None:
     f, g, h = (np.where(c > 0.008856, np.cbrt(c), 7.787 * c + 16 / 116) for c in (x, y, z))
     lab = np.transpose([116 * g - 16, 500 * (f - g), 200 * (g - h)])
     assert min(math.dist(p, q) for p, q in itertools.combinations(lab, 2)) > 8
+
+
+def test_vector_pictures_say_what_they_show(tmp_path: Path) -> None:
+    figure = plotting.new_figure(2, 2)
+    panel = figure.add_subplot()
+    plotting.save_figure(figure, tmp_path / "plain.svg")
+    panel.set_title('x < "y"')
+    plotting.save_figure(figure, tmp_path / "titled.svg")
+    for name, label in (("plain", "plain"), ("titled", 'x < "y"')):
+        root = ElementTree.parse(tmp_path / f"{name}.svg").getroot()
+        assert (root.get("role"), root.get("aria-label")) == ("img", label)
