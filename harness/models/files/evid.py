@@ -35,25 +35,50 @@ def parse_evidence(text: bytes, source: str) -> dict[int, int]:
     Raises:
         ModelError: with line and token; also for more than one sample and for a variable with two states.
     """
+    tokens, starts = _find_samples(text, source)
+    if len(starts) > 1:
+        raise tokens.error(
+            0, f"the file holds {len(starts)} evidence samples; one is needed, and spinbench exact answers each"
+        )
+    evidence = _parse_sample(tokens, starts[0])
+    n = int(tokens.values[starts[0]])
+    end = starts[0] + 1 + 2 * n
+    # Without evidence, further numbers in the competitions' files have no meaning.
+    if tokens.size > end and not n:
+        remark(f"{source}: there are 0 pairs of variable and state; what follows is passed over")
+    elif tokens.size > end:
+        raise tokens.error(end, f"nothing is expected after the {n} pairs of variable and state")
+    return evidence
+
+
+def parse_samples(text: bytes, source: str) -> list[dict[int, int]]:
+    """The evidence of each sample of a file, which may hold one or several; see `parse_evidence`."""
+    tokens, starts = _find_samples(text, source)
+    return [_parse_sample(tokens, start) for start in starts]
+
+
+def _find_samples(text: bytes, source: str) -> tuple[Tokens, list[int]]:
+    """The numbers of a file, and where each sample's number of pairs stands."""
     tokens = Tokens(_without_comments(text), source)
     first = tokens.integer(0, "the number of observed variables")
-    start = 0
     if tokens.size != 1 + 2 * first and first == 1:
         # Formats of 2008 and 2010 begin with the number of samples, which makes the number of tokens even.
-        start = 1
-    elif first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
-        raise tokens.error(0, f"the file holds {first} evidence samples; one is needed")
+        return tokens, [1]
+    if first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
+        starts = [1]
+        for _ in range(first - 1):
+            starts.append(starts[-1] + 1 + 2 * int(tokens.values[starts[-1]]))
+        return tokens, starts
+    return tokens, [0]
+
+
+def _parse_sample(tokens: Tokens, start: int) -> dict[int, int]:
     n = tokens.integer(start, "the number of observed variables")
     needed = start + 1 + 2 * n
     if tokens.size < needed:
         raise tokens.error(
             start, f"{n} pairs of variable and state are claimed, but {tokens.size - start - 1} tokens follow"
         )
-    # Without evidence, further numbers in the competitions' files have no meaning.
-    if tokens.size > needed and not n:
-        remark(f"{source}: there are 0 pairs of variable and state; what follows is passed over")
-    elif tokens.size > needed:
-        raise tokens.error(needed, f"nothing is expected after the {n} pairs of variable and state")
     pairs = tokens.integers(start + 1, needed, "a variable or state", 0, 2**31).reshape(n, 2).tolist()
     evidence: dict[int, int] = {}
     for k, (v, state) in enumerate(pairs):

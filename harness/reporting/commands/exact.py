@@ -10,9 +10,12 @@ from pathlib import Path
 
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.atomic import check_outputs
+from spinbench.foundation.overrides import is_assignment
 from spinbench.foundation.remarks import printable
 from spinbench.inference.maximising.joint import joint
 from spinbench.models import specs
+from spinbench.models.files import evid
+from spinbench.models.files.text import read_text
 from spinbench.reporting.commands import exact_folder
 from spinbench.reporting.commands.exact_solving import Outcome, Question, Settings, Solved, poll_side_by_side
 from spinbench.reporting.commands.json_answers import print_document
@@ -52,7 +55,25 @@ def run(arguments: Namespace) -> int:
     if arguments.joint:
         return _print_joint(arguments)
     question = Question(name, arguments.evidence, settings, tuple(arguments.output), order=arguments.order)
-    return _answer_model(arguments, question)
+    samples = _read_samples(arguments.evidence)
+    if len(samples) > 1 and (arguments.output or arguments.json):
+        raise SpinbenchError(
+            f"{arguments.evidence} holds {len(samples)} evidence samples, and --output and --json are of one answer"
+        )
+    if len(samples) <= 1:
+        return _answer_model(arguments, question)
+    statuses = []
+    for k, sample in enumerate(samples, 1):
+        print_line(f"evidence sample {k} of {len(samples)}")
+        statuses.append(_answer_model(arguments, question._replace(evidence=sample)))
+    return max(statuses)
+
+
+def _read_samples(evidence: str | None) -> list[dict[int, int]]:
+    """Those of a file of evidence in numbers, which may hold several."""
+    if evidence is None or is_assignment(evidence) or evid.has_words(text := read_text(Path(evidence))):
+        return []
+    return evid.parse_samples(text, Path(evidence).name)
 
 
 def _print_joint(arguments: Namespace) -> int:
@@ -85,7 +106,7 @@ def _answer_model(arguments: Namespace, question: Question) -> int:
         if isinstance(outcome.error, IntractableError):
             evidence = []
             if question.evidence is not None:
-                evidence = ["--evidence", str(question.evidence)]
+                evidence = ["--evidence", str(arguments.evidence)]
             words = shlex.join([str(question.source), *evidence])
             message += f"; spinbench advise {words} estimates and spinbench bracket {words} bounds log Z"
         print(f"spinbench: {printable(message)}", file=sys.stderr)

@@ -74,7 +74,7 @@ class Question(NamedTuple):
 
     Attributes:
         source: a file, or, as text, what `open_model` takes.
-        evidence: a file.
+        evidence: a file, VARIABLE=STATE, or states by variables.
         outputs: files that the answer is written to.
         in_folder: whether it is one of many. Its result comes back without marginals, which may be large, and a file of
             marginals is left out where some are NaN, which the UAI competitions' format has not.
@@ -82,7 +82,7 @@ class Question(NamedTuple):
     """
 
     source: str | Path
-    evidence: str | Path | None
+    evidence: str | Path | Mapping[int, int] | None
     settings: Settings
     outputs: tuple[Path, ...] = ()
     in_folder: bool = False

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 MAX_PRINTED_MARGINALS = 20
 
 
-def open_model(name: str, evidence: str | Path | None) -> tuple[Model, Mapping[str, object]]:
+def open_model(name: str, evidence: str | Path | Mapping[int, int] | None) -> tuple[Model, Mapping[str, object]]:
     """A model, and its configuration in a sweep; a remark where a file of evidence beside it is not read."""
     if name in specs.names() and name != families.FILE and evidence is None:
         return specs.build({"name": name}), {"model": name}
     if not (Path(name).suffix or Path(name).exists()):
         specs.check_name(name, "file or model")
+    if isinstance(evidence, Mapping):
+        return load(name, evidence=evidence), {}
     files = {"model.path": name, "model.evidence": evidence}
     present = {key: file for key, file in files.items() if file is not None}
     paths = {key: file if is_assignment(file) else str(Path(file)) for key, file in present.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,3 +136,19 @@ def test_the_most_probable_states_of_some_variables(tmp_path: Path, capsys: pyte
     ):
         assert cli.main(["exact", str(path), "--joint", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_each_evidence_sample_of_a_file_is_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, evidence = tmp_path / "m.uai", tmp_path / "m.evid"
+    path.write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1 2 3 4\n")
+    evidence.write_text("3\n1 0 1\n2 1 0 0 0\n0\n")
+    assert exact(path, "--evidence", evidence, "--no-marginals") == 0
+    found = [line for line in capsys.readouterr().out.splitlines() if "log Z" in line or "sample" in line]
+    expected = [math.log(7), math.log(1), math.log(10)]
+    assert found[::2] == [f"evidence sample {k} of 3" for k in (1, 2, 3)]
+    assert found[1::2] == [f"m: log Z = {value:z.10f} (exact)" for value in expected]
+    assert exact(path, "--evidence", evidence, "--output", tmp_path / "m.PR") == 2
+    assert "holds 3 evidence samples, and --output and --json are of one answer" in capsys.readouterr().err
+    evidence.write_text("2\n1 0 1\n2 0 0 0 1\n")
+    assert exact(path, "--evidence", evidence) == 2
+    assert "the evidence is contradictory, for variable 0 has states 0 and 1" in capsys.readouterr().err
