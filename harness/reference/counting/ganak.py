@@ -43,7 +43,7 @@ MIN_SECONDS = 10.0
 # Limit in seconds for log Z if no deadline is earlier.
 MAX_SECONDS = 60.0
 # log2 of the states of the widest part, after its zeros, that Ganak counts in a second. Of 27 formulas of UAI-2014 and
-# random ones it counts 5 within a second, of the others in 20 s 6 of 2^17 states or fewer and none of the 16 of more.
+# random ones it counts 5 within a second, and of the others in 20 s some of 2^17 states or fewer and none of more.
 LOG2_STATES_PER_SECOND = 15
 # Limit in seconds for log Z where counting is hopeless.
 HOPELESS_SECONDS = 1.0
