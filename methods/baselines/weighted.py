@@ -25,11 +25,11 @@ from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics import statistics
-from spinbench.mathematics.claims import UNSEEN, LogZParts, error_bound, t_factor
+from spinbench.mathematics.claims import BOUND, UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import DrawsProgram, Tables, build_draw_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
-from spinbench.methods.baselines.weight_moments import ORDERS
+from spinbench.methods.baselines.weight_moments import ORDERS, missed_share
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import summarise_runs
 from spinbench.methods.weighted_means import with_bounds
@@ -227,10 +227,11 @@ def summarise_weights(tables: Tables, trace: Trace) -> WeightSummary:
         effective_draws = min(float(np.exp(2 * total - square + tries)), float(num_draws))
     low, high = tables.bounds.tolist()
     log_mean = total + tries - float(np.log(num_draws))
-    # Hölder's inequality of each moment, and of the largest weight, in logarithms; clipped at e^600, which is finite
-    # and far above every share that matters.
-    orders = np.array([*ORDERS, np.inf])
-    roots = np.append(np.asarray(tables.moments) / orders[:-1], high)
-    shares = roots - log_mean + (1 - 1 / orders) * np.log(UNSEEN / num_draws)
-    unseen = float(np.exp(min(shares.min(), 600.0)))
+    # Moments of weights over Z, which itself is known to within its scatter.
+    scatter = BOUND * np.sqrt(max(1 / max(effective_draws, 1.0) - 1 / num_draws, 0.0))
+    moments = np.asarray(tables.moments) - np.array(ORDERS) * (log_mean - scatter)
+    # Clipped at e^600, which is finite and far above every share that matters.
+    largest = UNSEEN * float(np.exp(min(high - log_mean, 600.0))) / num_draws
+    # Half of what the rule of three leaves, which error bounds count twice.
+    unseen = min(missed_share(moments, 2 * UNSEEN / num_draws) / 2, largest)
     return WeightSummary(num_draws, log_mean, effective_draws, unseen, (low, high))

@@ -11,7 +11,7 @@ from small_graphs import bound, keeps_law
 import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
-from spinbench.methods.baselines.weight_moments import ORDERS, bound_moments
+from spinbench.methods.baselines.weight_moments import ORDERS, bound_moments, missed_share
 from spinbench.methods.baselines.weighted import Rejection
 from spinbench.models import FactorGraph, generators
 
@@ -56,6 +56,10 @@ def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, propos
         assert law.bounds[1] + tables.log_constant == pytest.approx(spinbench.exact(model).log_z)
     moments = [np.logaddexp.reduce(log_q + order * weights) for order in ORDERS]
     assert bound_moments(tables, law) == pytest.approx(np.array(moments))
+    log_z = np.logaddexp.reduce(log_q + weights)
+    heaviest = np.argsort(-weights)[:3]
+    share = missed_share(np.array(moments) - np.array(ORDERS) * log_z, float(np.exp(log_q[heaviest]).sum()))
+    assert share >= np.exp(log_q + weights - log_z)[heaviest].sum() - 1e-9
 
 
 def test_unlikely_states_of_large_weight_are_no_doubt_and_a_heavy_state_is() -> None:
