@@ -1,6 +1,7 @@
 """What asv's history tracks, read from conf/axes/*.yaml: the suite, the recorder and the gate share it.
 
-A family is a set of benchmarks over the same axes; the file conf/axes/FAMILY.yaml defines it. A cell of a family
+A family is a set of benchmarks over the same axes; the file conf/axes/FAMILY.yaml defines it, or benchmarks/FAMILY.yaml
+in another repository, beside the FAMILY.py that asv finds. A cell of a family
 is one value of each axis. Its canonical configuration (the defaults, the family's settings and the cell's own
 overrides) is the only one whose results enter the series.
 """
@@ -13,19 +14,22 @@ import itertools
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from spinbench.errors import HistoryError
 from spinbench.foundation.remarks import unknown_name
+from spinbench.measuring import environment
 from spinbench.metrics import registry
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
+    from omegaconf import DictConfig, ListConfig
 
 CONF = "spinbench.conf"
+# Folder of the suite of a repository that is not spinbench's own.
+SUITE = "benchmarks"
 
 # A value per axis, in the family's order.
 Cell = tuple[str, ...]
@@ -111,18 +115,39 @@ class Family:
         return f"{self.name}.track_{metric}"
 
 
-@cache
-def family_names() -> list[str]:
-    """Of all families, sorted."""
-    files = importlib.resources.files(CONF).joinpath("axes").iterdir()
-    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
-
-
-@cache
 def families() -> Mapping[str, Family]:
-    """All families by name, from the installed conf/axes."""
+    """All families by name: from the installed conf/axes, and from the suite of the repository that is measured."""
+    home = environment.history_root()
+    own = {} if home is None else own_families(home / SUITE)
+    return {**own, **shipped_families()}
+
+
+@cache
+def shipped_families() -> Mapping[str, Family]:
+    """Those of the installed conf/axes."""
+    files = importlib.resources.files(CONF).joinpath("axes").iterdir()
+    names = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
     with composer() as compose:
-        return {name: _parse_benchmark_family(compose([], f"axes/{name}")) for name in family_names()}
+        return {name: _parse_benchmark_family(_resolve(compose([], f"axes/{name}"))) for name in names}
+
+
+@cache
+def own_families(suite: Path) -> Mapping[str, Family]:
+    """Those that a suite defines beside its modules; without metrics of their own they have the gate's."""
+    from omegaconf import OmegaConf
+
+    metrics = shipped_families()["gate"].metrics
+    own = {}
+    for file in sorted(suite.glob("*.yaml")):
+        if not file.with_suffix(".py").is_file():
+            continue
+        try:
+            raw = {"timeout": 300, "settings": [], "metrics": {}, **_resolve(OmegaConf.load(file)), "family": file.stem}
+            family = _parse_benchmark_family(raw)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise HistoryError(f"{file} defines no benchmarks: {type(error).__name__}: {error}") from error
+        own[file.stem] = replace(family, metrics=family.metrics or metrics)
+    return own
 
 
 def families_in(suite: Path) -> dict[str, Family]:
@@ -220,14 +245,13 @@ def _format_setting(value: object) -> str:
     return "nothing" if value is None else json.dumps(value)
 
 
-def _resolve(config: DictConfig) -> dict[str, Any]:
+def _resolve(config: DictConfig | ListConfig) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
 
 
-def _parse_benchmark_family(config: DictConfig) -> Family:
-    raw = _resolve(config)
+def _parse_benchmark_family(raw: Mapping[str, Any]) -> Family:
     return Family(
         name=raw["family"],
         timeout=float(raw["timeout"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,8 +14,22 @@ from spinbench.foundation import git
 TEMPLATES = "spinbench.scaffold.templates"
 SUITE = "benchmarks"
 WORKFLOW = Path(".github") / "workflows" / "track-regressions.yml"
-IGNORED = (".asv/", "multirun/")
-_INIT = '"""What `asv run` measures in this repository: nothing yet. What is swept enters the history by itself."""\n'
+IGNORED = (".asv/", "multirun/", "__pycache__/", "*.egg-info/")
+_INIT = '"""What `asv run` measures in this repository. What is swept beside enters the history by itself."""\n'
+FAMILY_MODULE = """\
+\"\"\"The benchmarks `{name}.track_METRIC`: the cells of {name}.yaml.\"\"\"
+
+from spinbench.history.suite.cells import benchmark_functions
+
+globals().update(benchmark_functions("{name}"))
+"""
+_CELLS = """\
+# What `asv run` measures, as the benchmarks `cells.track_METRIC`: models x methods x backends. Sweeps of the same cells
+# enter the same series. Only ever append values: asv hides the results of a value that is removed.
+settings: [{settings}]
+axes:
+"""
+_SETTINGS = "budget=gate"
 
 
 def init(folder: Path) -> list[str]:
@@ -37,7 +52,13 @@ def init(folder: Path) -> list[str]:
     tracked = top is not None
     try:
         written = _write(
-            folder, _files(folder.resolve().name, git.branch(folder) if tracked else git.VERSIONS_BRANCH, tracked)
+            folder,
+            _files(
+                folder.resolve().name,
+                git.branch(folder) if tracked else git.VERSIONS_BRANCH,
+                _own_cells(folder),
+                tracked=tracked,
+            ),
         )
         if not tracked:
             git.begin_versions(folder)
@@ -49,7 +70,7 @@ def init(folder: Path) -> list[str]:
     return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {units}"]
 
 
-def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
+def _files(name: str, branch: str, own: Mapping[str, tuple[str, ...]], *, tracked: bool) -> dict[Path, str]:
     config = {
         "version": 1,
         "project": name,
@@ -67,8 +88,35 @@ def _files(name: str, branch: str, tracked: bool) -> dict[Path, str]:
     }
     contents = {Path(git.CONFIG): json.dumps(config, indent=4) + "\n", Path(SUITE) / "__init__.py": _INIT}
     if tracked:
-        contents[WORKFLOW] = importlib.resources.files(TEMPLATES).joinpath("workflow.txt").read_text(encoding="utf-8")
+        workflow = importlib.resources.files(TEMPLATES).joinpath("workflow.txt").read_text(encoding="utf-8")
+        if own:
+            contents[Path(SUITE) / "cells.py"] = FAMILY_MODULE.format(name="cells")
+            contents[Path(SUITE) / "cells.yaml"] = _CELLS.format(settings=_SETTINGS) + "".join(
+                f"  {group}: {{group: {group}, values: [{', '.join(values)}]}}\n" for group, values in own.items()
+            )
+            cells = " ".join([_SETTINGS, *(f"{group}={','.join(values)}" for group, values in own.items())])
+            workflow = workflow.replace("CELLS: experiment=gate", f"CELLS: {cells}")
+        contents[WORKFLOW] = workflow
     return contents
+
+
+def _own_cells(folder: Path) -> dict[str, tuple[str, ...]]:
+    """Values of each axis by the plugins that a folder's project registers; empty where it registers none."""
+    try:
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+        groups = {group: tuple(points) for group, points in project.get("entry-points", {}).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+    kernels = [name.split(".") for name in groups.get("spinbench.kernels", ())]
+    own = {
+        "model": groups.get("spinbench.models", ()),
+        "method": (*groups.get("spinbench.methods", ()), *(method for method, _ in kernels)),
+        "backend": (*groups.get("spinbench.backends", ()), *(backend for _, backend in kernels)),
+    }
+    if not any(group.startswith("spinbench.") for group in groups):
+        return {}
+    usual = {"model": ("grid",), "method": ("gibbs",), "backend": ("numpy",)}
+    return {group: tuple(dict.fromkeys(names)) or usual[group] for group, names in own.items()}
 
 
 def _write(folder: Path, files: Mapping[Path, str]) -> list[str]:

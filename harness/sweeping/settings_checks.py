@@ -122,7 +122,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _family(name: object) -> None:
-    if name not in (allowed := axes.family_names()):
+    if name not in (allowed := sorted(axes.families())):
         raise remarks.unknown_name("benchmark family", overrides.format_value(name), allowed)
 
 

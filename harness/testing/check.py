@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar
@@ -152,8 +155,23 @@ def skip(reason: str) -> NoReturn:
     raise SkipTest(reason)
 
 
+# End of the work of `run_with_deadline`, in CPU seconds of this process.
+_END: ContextVar[float] = ContextVar("end", default=math.inf)
+
+
 class DeadlineExceeded(SkipTest):
     """The time limit of `run_with_deadline` is over, so that the check is skipped."""
+
+
+def require_time(seconds: float) -> None:
+    """Raise DeadlineExceeded before work of so many CPU seconds that `run_with_deadline` would interrupt."""
+    if seconds > seconds_left():
+        raise DeadlineExceeded(f"its steps take about {seconds:.2g} CPU s, and {seconds_left():.2g} are left")
+
+
+def seconds_left() -> float:
+    """CPU seconds until `run_with_deadline` interrupts the work; infinite where it does not."""
+    return max(_END.get() - time.process_time(), 0.0)
 
 
 def run_with_deadline(seconds: float, task: str, work: Callable[[], Value]) -> Value:
@@ -167,6 +185,7 @@ def run_with_deadline(seconds: float, task: str, work: Callable[[], Value]) -> V
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         return work()
     done, previous_hook = False, sys.unraisablehook
+    end = _END.set(time.process_time() + seconds)
 
     def raise_deadline(*_: object) -> None:
         if not done:
@@ -183,6 +202,7 @@ def run_with_deadline(seconds: float, task: str, work: Callable[[], Value]) -> V
         return work()
     finally:
         done = True
+        _END.reset(end)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
         sys.unraisablehook = previous_hook

@@ -13,9 +13,12 @@ from asv import util
 
 import spinbench
 from spinbench import cli
+from spinbench.errors import HistoryError
 from spinbench.foundation import git
+from spinbench.history import axes
 from spinbench.history.asv_plugin import HereEnvironment
 from spinbench.history.recorder import History, record
+from spinbench.history.suite.cells import benchmark_functions
 from spinbench.measuring import environment, measure
 
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "how-to" / "workflows" / "track-regressions.yml"
@@ -84,11 +87,62 @@ def test_what_is_measured_while_the_tree_changes_stays_out(
 def test_what_init_writes_into_a_repository(plugin: Any, capsys: pytest.CaptureFixture[str]) -> None:
     workflow = plugin.root / ".github" / "workflows" / "track-regressions.yml"
     assert workflow.read_text() == DOCUMENTED.read_text()
-    assert (plugin.root / ".gitignore").read_text().split() == ["build/", ".asv/", "multirun/"]
+    assert (plugin.root / ".gitignore").read_text().split() == [
+        "build/",
+        ".asv/",
+        "multirun/",
+        "__pycache__/",
+        "*.egg-info/",
+    ]
     assert json.loads((plugin.root / "asv.conf.json").read_text())["branches"] == ["main"]
     for folder, why in (("", "asv.conf.json exists"), ("inner", f"lies in the git repository {plugin.root}")):
         assert cli.main(["init", str(plugin.root / folder)]) == 2
         assert why in capsys.readouterr().err
+
+
+PROJECT = """
+[project]
+name = "mine"
+version = "1"
+[project.entry-points."spinbench.methods"]
+exact = "mine:Exact"
+"""
+
+
+def test_asv_finds_the_cells_of_a_plugin_which_sweeps_enter_too(
+    plugin: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("asv.conf.json", ".github/workflows/track-regressions.yml"):
+        (plugin.root / name).unlink()
+    (plugin.root / "pyproject.toml").write_text(PROJECT)
+    assert cli.main(["init", str(plugin.root)]) == 0
+    monkeypatch.chdir(plugin.root)
+    assert list(axes.families()) == ["cells", "gate", "inference"]
+    family = axes.family("cells")
+    assert (family.cells, family.metrics) == ([("grid", "exact", "numpy")], axes.family("gate").metrics)
+    assert [track.params for track in benchmark_functions("cells").values()] == [
+        [["grid"], ["exact"], ["numpy"]]
+    ] * len(family.metrics)
+    (cells,) = re.findall("CELLS: (.*)", (plugin.root / ".github/workflows/track-regressions.yml").read_text())
+    commit = plugin.commit("first")
+    assert cli.main(["sweep", *cells.split(), "model.rows=3", "sweep_dir=small"]) == 0
+    assert cli.main(["sweep", *cells.split(), "sweep_dir=out"]) == 0
+    capsys.readouterr()
+    small, entry = History.open(plugin.root).journal.read_entries(commit)
+    assert (small.series is None, entry.family, entry.series) == (False, "cells", None)
+    assert "cells.track_log_z_error" in plugin.asv("show", commit)
+
+
+def test_a_suite_that_defines_no_benchmarks_is_named(tmp_path: Path) -> None:
+    suite = tmp_path / "benchmarks"
+    suite.mkdir()
+    for name in ("asv.conf.json", "benchmarks/cells.py", "benchmarks/data.yaml"):
+        (tmp_path / name).write_text("")
+    assert "cells" not in axes.families()
+    (suite / "cells.yaml").write_text("axes: [model]")
+    axes.own_families.cache_clear()
+    with pytest.raises(HistoryError, match=r"cells\.yaml defines no benchmarks"):
+        axes.families()
 
 
 def test_another_build_of_a_version_is_another_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
