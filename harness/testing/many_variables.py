@@ -14,7 +14,7 @@ from spinbench.inference.engine import ProgramEngine
 from spinbench.mathematics.claims import memory_share
 from spinbench.testing import limits
 from spinbench.testing.answers import FLOOR, REPLICA_CHAINS, compare_log_z
-from spinbench.testing.check import PAIR_CHECKS, require, run_with_deadline, skip
+from spinbench.testing.check import PAIR_CHECKS, DeadlineExceeded, require, run_with_deadline, skip
 from spinbench.testing.laws.cases import FloatArray, SolvedModel
 from spinbench.testing.laws.large_models import WINDOW, find_solved_model
 from spinbench.testing.pair import BATCH, BATCHES, Pair
@@ -136,14 +136,18 @@ def check_pooled_errors(pair: Pair, name: str) -> None:
 
 
 def _check_pooled_errors(pair: Pair, name: str) -> None:
-    at = pair.trial(name)
-    batches = at.run(NUM_RUNS * REPLICA_CHAINS, SEED, [BATCH] * BATCHES, steps=POOLED_BURN_IN)
-    chains = np.arange(NUM_RUNS * REPLICA_CHAINS).reshape(NUM_RUNS, -1)
+    at, num_runs = pair.trial(name), NUM_RUNS
+    try:
+        batches = at.run(num_runs * REPLICA_CHAINS, SEED, [BATCH] * BATCHES, steps=POOLED_BURN_IN)
+    except DeadlineExceeded:
+        num_runs //= 4
+        batches = at.run(num_runs * REPLICA_CHAINS, SEED, [BATCH] * BATCHES, steps=POOLED_BURN_IN)
+    chains = np.arange(num_runs * REPLICA_CHAINS).reshape(num_runs, -1)
     estimates = [at.estimate(batches, group.tolist()) for group in chains]
     answers = [e for e in estimates if e.marginals is not None and e.marginals_se is not None]
     trusted = [e for e in answers if not e.doubted("marginals")]
-    if len(trusted) < NUM_RUNS / 2:
-        skip(f"marginals are doubted in {NUM_RUNS - len(trusted)} of {NUM_RUNS} runs")
+    if len(trusted) < num_runs / 2:
+        skip(f"marginals are doubted in {num_runs - len(trusted)} of {num_runs} runs")
     errors = np.stack([np.asarray(e.marginals) - at.solved.marginals for e in trusted])
     claims = np.stack([np.asarray(e.marginals_se) for e in trusted])
     memory = 0.0

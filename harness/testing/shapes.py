@@ -43,7 +43,7 @@ RUNS = 3
 # Steps of the batches in which single chains are observed.
 LENGTHS = [16] * 8
 # CPU seconds above which a large model is skipped, checked whenever Python runs between calls.
-MAX_SECONDS = 10.0
+MAX_SECONDS = 8.0
 # Largest average factor by which error bounds on a large model may be too wide.
 MAX_EXCESS = 4.0
 

@@ -36,7 +36,7 @@ SEED = 20120
 WATCHED_SEED = 3
 # Sweeps per step above which a step counts as long.
 LONG_STEP = 100
-# Share of the chains that tells whether long steps of all of them fit into a deadline.
+# Share of the chains whose first step tells whether steps of all of them fit into a deadline.
 PILOT_SHARE = 4
 Batches = list[tuple[int, dict[str, np.ndarray]]]
 
@@ -78,7 +78,7 @@ class Trial(BoundMethod):
         """Batches of these lengths after a burn-in of so many steps; of methods that answer at once, the answer."""
         if self.method.kind == "direct":
             lengths = [1]
-        if self.has_long_steps and seconds_left() < math.inf:
+        if seconds_left() < math.inf and isinstance(self.engine, ProgramEngine) and not self.engine.compiles:
             state, since = self.start_chains(max(chains // PILOT_SHARE, 1), seed, 0), time.process_time()
             self.engine.advance(state, 1)
             require_time((steps + sum(lengths)) * (time.process_time() - since) * PILOT_SHARE)
