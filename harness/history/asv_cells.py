@@ -9,13 +9,16 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+import tempfile
 from collections.abc import Iterable, Mapping, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinbench.errors import HistoryError
 from spinbench.history.axes import Cell, Family, Metric
 from spinbench.history.journal import Replicates, rounded
 from spinbench.measuring import record_parts, record_types
+from spinbench.scaffold.history import FAMILY_MODULE
 
 if TYPE_CHECKING:
     from asv.results import Results
@@ -202,3 +205,12 @@ def _fill_missing_cells(mine: Results, theirs: Results, name: str) -> bool:
 
 def _is_not_run(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
+
+
+def write_suite(folder: Path, families: Iterable[str]) -> str:
+    """Write a suite whose benchmarks are those of some families; its folder."""
+    suite = Path(tempfile.mkdtemp(dir=folder, prefix="suite"))
+    (suite / "__init__.py").touch()
+    for name in families:
+        (suite / f"{name}.py").write_text(FAMILY_MODULE.format(name=name), encoding="utf-8")
+    return str(suite)

@@ -27,8 +27,6 @@ from asv.results import Results, get_filename
 from spinbench.errors import HistoryError
 from spinbench.foundation.git import Checkout
 from spinbench.history import asv_cells, asv_plugin, asv_series, axes, journal
-from spinbench.history.suite.cells import FAMILIES_VARIABLE
-from spinbench.scaffold.history import FAMILY_MODULE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -189,24 +187,17 @@ class ResultFiles:
         return benchmarks
 
     def _discover_benchmarks(self) -> dict[str, Any]:
-        """The benchmarks that asv finds in spinbench's own suite, or in one made for the families of this history.
-
-        No code of the checkout is imported, which others may have written.
-        """
+        """The benchmarks that asv finds in spinbench's own suite, or in one made for the families of this history: no
+        code of the checkout is imported, which others may have written."""
         if not self.families:
             return {}
         with self._scratch_folder() as scratch:
             out = scratch / "discovered.json"
             suite = str(resources.files("spinbench.history.suite"))
-            families = asv_plugin.write_families(scratch, None)
             if not self.families.keys() <= axes.shipped_families().keys():
-                suite = tempfile.mkdtemp(dir=scratch, prefix="suite")
-                Path(suite, "__init__.py").touch()
-                for name in self.families:
-                    Path(suite, f"{name}.py").write_text(FAMILY_MODULE.format(name=name), encoding="utf-8")
+                suite = asv_cells.write_suite(scratch, self.families)
             command = [sys.executable, asv.benchmark.__file__, "discover", suite, str(out)]
-            variables = {**os.environ, FAMILIES_VARIABLE: str(families)}
-            done = subprocess.run(command, cwd=scratch, env=variables, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
             if done.returncode or not out.is_file():
                 reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
                 raise HistoryError(f"asv cannot import the benchmarks in {suite}: {reason}")

@@ -1,9 +1,8 @@
 """What asv's history tracks, read from conf/axes/*.yaml: the suite, the recorder and the gate share it.
 
-A family is a set of benchmarks over the same axes; the file conf/axes/FAMILY.yaml defines it, or benchmarks/FAMILY.yaml
-in another repository, beside the FAMILY.py that asv finds. A cell of a family
-is one value of each axis. Its canonical configuration (the defaults, the family's settings and the cell's own
-overrides) is the only one whose results enter the series.
+A family is a set of benchmarks over the same axes; the file conf/axes/FAMILY.yaml defines it, or in another repository
+FAMILY.yaml beside the FAMILY.py that asv finds. A cell of a family is one value of each axis. Its canonical
+configuration (defaults, the family's settings, the cell's overrides) is the only one whose results enter the series.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import copy
 import importlib.resources
 import itertools
-import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig, ListConfig
 
 CONF = "spinbench.conf"
-# Folder of the suite of a repository that is not spinbench's own.
-SUITE = "benchmarks"
+SUITE = "benchmarks"  # of a repository that is not spinbench's own
 
 # A value per axis, in the family's order.
 Cell = tuple[str, ...]
@@ -136,17 +133,14 @@ def own_families(suite: Path) -> Mapping[str, Family]:
     """Those that a suite defines beside its modules; without metrics of their own they have the gate's."""
     from omegaconf import OmegaConf
 
-    metrics = shipped_families()["gate"].metrics
     own = {}
-    for file in sorted(suite.glob("*.yaml")):
-        if not file.with_suffix(".py").is_file():
-            continue
+    for file in sorted(file for file in suite.glob("*.yaml") if file.with_suffix(".py").is_file()):
         try:
             raw = {"timeout": 300, "settings": [], "metrics": {}, **_resolve(OmegaConf.load(file)), "family": file.stem}
             family = _parse_benchmark_family(raw)
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise HistoryError(f"{file} defines no benchmarks: {type(error).__name__}: {error}") from error
-        own[file.stem] = replace(family, metrics=family.metrics or metrics)
+        own[file.stem] = replace(family, metrics=family.metrics or shipped_families()["gate"].metrics)
     return own
 
 
@@ -226,23 +220,6 @@ def run_defaults() -> Mapping[str, Any]:
     with composer() as compose:
         config = compose([])
     return {"chains": config.chains, "budget": _resolve(config.budget)}
-
-
-def config_differences(config: object, canonical: object, path: str = "") -> list[str]:
-    """Where two plain configurations differ, as "budget.seconds=5 (the series has 2)", sorted by setting."""
-    if isinstance(config, Mapping) and isinstance(canonical, Mapping):
-        lines = []
-        for key in sorted({*config, *canonical}):
-            lines += config_differences(config.get(key), canonical.get(key), f"{path}.{key}".removeprefix("."))
-        return lines
-    # Equal numbers of different type are equal (2 and 2.0), but 1 and True are not.
-    if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):
-        return []
-    return [f"{path}={_format_setting(config)} (the series has {_format_setting(canonical)})"]
-
-
-def _format_setting(value: object) -> str:
-    return "nothing" if value is None else json.dumps(value)
 
 
 def _resolve(config: DictConfig | ListConfig) -> dict[str, Any]:

@@ -258,3 +258,20 @@ def finite_values(metric: record_parts.Metric) -> tuple[float, ...]:
     if metric.better == "higher":
         values = [1 / value if value else math.inf for value in values]
     return tuple(map(float, values)) if all(map(math.isfinite, values)) else ()
+
+
+def config_differences(config: object, canonical: object, path: str = "") -> list[str]:
+    """Where two plain configurations differ, as "budget.seconds=5 (the series has 2)", sorted by setting."""
+    if isinstance(config, Mapping) and isinstance(canonical, Mapping):
+        lines = []
+        for key in sorted({*config, *canonical}):
+            lines += config_differences(config.get(key), canonical.get(key), f"{path}.{key}".removeprefix("."))
+        return lines
+    # Equal numbers of different type are equal (2 and 2.0), but 1 and True are not.
+    if config == canonical and isinstance(config, bool) == isinstance(canonical, bool):
+        return []
+    return [f"{path}={_format_setting(config)} (the series has {_format_setting(canonical)})"]
+
+
+def _format_setting(value: object) -> str:
+    return "nothing" if value is None else json.dumps(value)

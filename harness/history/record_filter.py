@@ -136,7 +136,7 @@ def _canonical_configs(cells: Set[tuple[str, Cell]]) -> dict[tuple[str, Cell], d
 def _is_canonical(record: Record, canonical: Mapping[str, object]) -> bool:
     """Whether what the record says of its configuration is that of the series; an older one has fewer settings."""
     record_settings = journal.settings_without_seed(record)
-    return not axes.config_differences(
+    return not journal.config_differences(
         record_settings, json.loads(json.dumps(_restrict_settings(canonical, record_settings)))
     )
 

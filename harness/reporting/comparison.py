@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from spinbench.errors import SpinbenchError
-from spinbench.history import axes
+from spinbench.history import axes, journal
 from spinbench.history.regression_test import formatting, judge, measurements
 from spinbench.measuring import environment, records
 from spinbench.reporting import leaderboard, page, progress_display
@@ -65,7 +65,7 @@ def _match_cells(
             pairs[measurements.Place(*place, name)] = left.pop(protocol), right.pop(protocol)
         if not both and len(left) == len(right) == 1:
             (_, old), (_, new) = left.popitem(), right.popitem()
-            changed = axes.config_differences(_settings_without_seed(new[0]), _settings_without_seed(old[0]))
+            changed = journal.config_differences(_settings_without_seed(new[0]), _settings_without_seed(old[0]))
             pairs[measurements.Place(*place, ", ".join(changed).replace("(the series has", "(A has"))] = old, new
         unmatched["A", "B"] += len(left)
         unmatched["B", "A"] += len(right)

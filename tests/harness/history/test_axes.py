@@ -10,7 +10,7 @@ from hydra import compose
 
 from spinbench.errors import HistoryError, UnknownNameError
 from spinbench.foundation import plugins
-from spinbench.history import axes
+from spinbench.history import axes, journal
 from spinbench.history.axes import Axis, Family
 from spinbench.inference.kernels import is_peer
 from spinbench.measuring import records
@@ -123,4 +123,4 @@ def test_errors() -> None:
     ],
 )
 def test_differences_name_the_settings(given: dict[str, Any], wanted: dict[str, Any], said: list[str]) -> None:
-    assert axes.config_differences(given, wanted) == said
+    assert journal.config_differences(given, wanted) == said

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from small_sweeps import stored, sweep
 
 from spinbench import cli
-from spinbench.history import axes
+from spinbench.history import axes, journal
 from spinbench.measuring import cells, measure, provenance, records
 from spinbench.measuring.records import CELL as CELL_PARTS
 from spinbench.sweeping import composition
@@ -120,7 +120,7 @@ def test_what_is_not_asked_for_leaves_the_cell_and_its_series_as_they_were() -> 
         found = family.find_cell({"backend": records.axis_labels(cell)["backend"]})
         assert found == (label,)
         canonical = axes.canonical_configs(family, [found])[found]["backend"]
-        assert axes.config_differences(cell["backend"], canonical) == []
+        assert journal.config_differences(cell["backend"], canonical) == []
 
 
 def test_a_tier_can_be_swept(capsys: pytest.CaptureFixture[str]) -> None:
