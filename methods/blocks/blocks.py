@@ -36,7 +36,6 @@ from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice, check_whole
 from spinbench.mathematics import bennett, claims, stepping_stones
-from spinbench.mathematics.claims import log_z_parts
 from spinbench.mathematics.graphs.factor_tables import FloatArray, factor_tables, links
 from spinbench.mathematics.rounding import EPS
 from spinbench.methods.blocks.planning import MAX_BLOCKS
@@ -132,7 +131,7 @@ class Blocks(Method[Tables]):
             doubts = (*estimate.doubts, "log Z unresolved")
         return replace(
             estimate,
-            **log_z_parts(reported, log_z_by_name),
+            **claims.log_z_parts(reported, log_z_by_name),
             diagnostics=diagnostics,
             doubts=doubts,
         )

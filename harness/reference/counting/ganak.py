@@ -13,7 +13,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -141,7 +140,8 @@ def _count(formula: Formula, exponent: int, assumptions: tuple[int, ...], seed: 
     factors.append(exponent - sum(factors))
     scales = range(formula.num_propositions + 1, formula.num_propositions + len(factors) + 1)
     counter.new_vars(formula.num_propositions + len(factors))
-    counter.add_clauses(chain(formula.clauses, ([literal] for literal in (*assumptions, *scales))))
+    counter.add_clauses(formula.clauses)
+    counter.add_clauses([[literal] for literal in (*assumptions, *scales)])
     for literal, weight in formula.weights.items():
         counter.set_lit_weight(literal, weight)
     for scale, factor in zip(scales, factors, strict=True):

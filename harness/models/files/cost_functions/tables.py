@@ -56,8 +56,8 @@ def build_model(
     # The sum of others' least costs.
     total = math.fsum(least)
     factors = []
-    for k, ((scope, costs), own) in enumerate(zip(functions, least, strict=True)):
-        forbidden = (costs - own >= bound - total) | (costs == np.inf)
+    for k, ((scope, costs), lowest) in enumerate(zip(functions, least, strict=True)):
+        forbidden = (costs - lowest >= bound - total) | (costs == np.inf)
         if forbidden.all():
             raise ModelError(f"{file.name}: all costs of function {k} reach the bound of {bound:g}, so Z = 0")
         factors.append((scope, np.where(forbidden, -np.inf, -beta * np.where(forbidden, 0.0, costs))))
