@@ -239,7 +239,8 @@ def check_update(backend: Backend) -> None:
         by_integer = backend.update(array, 1, array[0, :])
         several = backend.update(array, rows, array[:2, :] * 0 + 7)
         part = backend.update(array, slice(0, 2), array[1:3, :])
-        end = backend.update(backend.update(array, -3, array[0, :] - 1), rows - 3, array[:2, :] * 0 + 7)
+        end = backend.update(array, -1, array[0, :] - 1)
+        ends = backend.update(array, rows - 3, array[:2, :] + 7)
         every = backend.update(array, slice(0, 3, 2), array[1:3, :])
         last = backend.fori_loop(0, 3, lambda i, carry: backend.update(carry, i, backend.take(carry, i) + i), array)
         row = array[0, :] + 0
@@ -250,6 +251,7 @@ def check_update(backend: Backend) -> None:
             "integers": several,
             "slice": part,
             "negative": end,
+            "negative integers": ends,
             "step": every,
             "run time": last,
             "argument": array,
@@ -262,7 +264,8 @@ def check_update(backend: Backend) -> None:
         "update (integer)": [[0, 1], [0, 1], [4, 5]],
         "update (integers)": [[7, 7], [2, 3], [7, 7]],
         "update (slice)": [[2, 3], [4, 5], [4, 5]],
-        "update (negative)": [[7, 7], [2, 3], [7, 7]],
+        "update (negative)": [[0, 1], [2, 3], [-1, 0]],
+        "update (negative integers)": [[9, 10], [2, 3], [7, 8]],
         "update (step)": [[2, 3], [2, 3], [4, 5]],
         "update (run time)": [[0, 1], [3, 4], [6, 7]],
         "update (argument)": array.tolist(),

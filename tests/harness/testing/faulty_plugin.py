@@ -238,6 +238,11 @@ FAULTS = {
         "while_loop": lambda self, condition, body, carry: NumpyBackend.while_loop(self, condition, body, body(carry))
     },
     "mutating": {"update": update(lambda array, donate: True)},
+    "counting": {
+        "update": lambda self, array, index, values, *, donate=False: NumpyBackend.update(
+            self, array, -1 - index if isinstance(index, int) and index < 0 else index, values, donate=donate
+        )
+    },
     "inline": {"update": update(lambda array, donate: donate or array.ndim == 1)},
     "folding": {"fold_in": fold_in(lambda index: index // 2)},
     "forgetful": {"fold_in": fold_in(lambda index: index % 128)},

@@ -3,11 +3,12 @@
 Installed as a plugin by test_planted_bugs.py, which checks that the suite finds every bug and says what it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from spinbench import exact
 from spinbench.api import (
     Bound,
     Estimate,
@@ -18,6 +19,8 @@ from spinbench.api import (
 )
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics.claims import BOUND
+
+_PLANS = {}
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Planted(Method):
         return {"p": "sum"}
 
     def plan(self, model):
+        if self.bug == "keeps plans by their size":
+            return _PLANS.setdefault(len(model.biases), (model.biases.copy(), model.dense()))
         return model.biases.copy(), model.dense()
 
     def estimate(self, model, tables, trace):
@@ -107,6 +112,9 @@ def _beside(bug, model, marginals):
     match bug:
         case "pairs are products":
             return {"pairs": marginals[model.edges].prod(axis=1)}
+        case "pairs backwards" if model.num_variables < 16 and not model.groups:
+            pairs = exact(replace(model, origin=None), pairs=True, cache=False).pairs
+            return {"pairs": pairs[::-1]}
         case "draws of any law":
             return {"draws": (np.random.default_rng(1).integers(0, 2, (len(marginals), 999)), None)}
         case "certified bound above":

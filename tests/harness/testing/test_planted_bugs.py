@@ -116,6 +116,8 @@ BUGS = [
     ("the first state twice backwards", "order=backward", "state 0 counts twice"),
     # joint laws
     ("pairs are products", "accuracy, dense", "pairs .* are off by"),
+    ("pairs backwards", "accuracy, dense", "pairs in another order than the edges"),
+    ("keeps plans by their size", "plan", "plan gives the tables of .* for other fields, too"),
     ("draws of any law", "accuracy, dense", "draws have another law"),
     # settings
     ("forgets a variable backwards", "order=backward", r"variables \[0\] stand still"),

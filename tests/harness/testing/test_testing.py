@@ -186,6 +186,7 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("shuffled", "rows (float64)", "take of a table gives"),
         ("once", "open loops (float64)", "doubling 1 while it is below 0.5 takes 1 steps, not 0"),
         ("late", "loops (float64)", "a loop from 3 to 5 that writes down its indices gives"),
+        ("counting", "updates (float64)", r"update \(negative\) gives"),
         ("inline", "updates (float64)", r"update \(argument of one axis\) gives"),
         ("floating", "keys (float64)", "seed 9007199254740992 and seed 9007199254740993 give the same numbers"),
         ("tiled", "namespace (float64)", r"matmul of \(70, 1100\) gives"),
