@@ -36,7 +36,7 @@ BACKENDS = {
         "Flagless",
         "Driverless",
         "Sharing",
-        "Rounding",
+        "Counting",
         "Hasty",
         "Steep",
         "Wide",
