@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,6 @@ import numpy.typing as npt
 from spinbench.api.metric import Measured, Metric
 from spinbench.inference.result import Result
 from spinbench.models import FactorGraph, Model
-
-if TYPE_CHECKING:
-    pass
 
 
 class PairRMSE(Metric):

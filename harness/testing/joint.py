@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from spinbench.api import Estimate
@@ -13,9 +11,6 @@ from spinbench.models import FactorGraph
 from spinbench.testing import limits
 from spinbench.testing.check import CheckError, require
 from spinbench.testing.laws.cases import FloatArray, Law
-
-if TYPE_CHECKING:
-    pass
 
 # p (1 - p) from which effective sample sizes are compared.
 MIN_VARIANCE = 0.01

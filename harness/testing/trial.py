@@ -8,25 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, State, Trace
 from spinbench.api.types import RANDOM_KINDS
-from spinbench.inference.binding import BoundMethod
+from spinbench.inference import binding, driver
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks import validity
-from spinbench.inference.driver import WINDOWS, drive
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.initial_states import random_start, spread_starts
 from spinbench.inference.origins import in_terms_of_origin
 from spinbench.testing.check import require, require_time, seconds_left
 from spinbench.testing.laws.cases import FloatArray, Law, SolvedModel
-
-if TYPE_CHECKING:
-    pass
 
 BURN_IN = 64
 # Chains on large models: a prime, so that they fill no vectors; checks that share it also share compiled code.
@@ -42,7 +38,7 @@ Batches = list[tuple[int, dict[str, np.ndarray]]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Trial(BoundMethod):
+class Trial(binding.BoundMethod):
     """A method planned for a model of any kind and bound, run as `spinbench.run` does it, with answers laid flat.
 
     Attributes:
@@ -87,7 +83,7 @@ class Trial(BoundMethod):
     def estimate_whole_run(self, chains: int, seed: int) -> Estimate:
         """Estimate of a whole run, including warm-up and looks."""
         trace = Trace(self.method.reductions, chains)
-        drive(
+        driver.drive(
             self.engine,
             trace,
             lambda trace: Estimate(),
@@ -160,11 +156,11 @@ def reduce_batches(arrays: list[np.ndarray], reduction: str) -> np.ndarray:
 def run_burn_in(engine: Engine, state: State, steps: int) -> State:
     """Burn-in as `spinbench.inference.driver` does it."""
     num_done = 0
-    for end in WINDOWS:
+    for end in driver.WINDOWS:
         upto = int(steps * end)
         if upto > num_done:
             state = engine.warm(state, upto - num_done)
-        state = engine.adapt(state, end == WINDOWS[-1])
+        state = engine.adapt(state, end == driver.WINDOWS[-1])
         num_done = upto
     return state
 
