@@ -232,9 +232,9 @@ def _add_exact(commands: Subcommands) -> None:
     )
     exact.add_argument(
         "--joint",
-        nargs="+",
+        action="append",
         metavar="VARIABLE",
-        help="Print the most probable states of these variables together, the others summed out: marginal MAP.",
+        help="Print the most probable states of this variable, and of others given so, together: marginal MAP.",
     )
     exact.add_argument(
         "--order", type=Path, metavar="FILE", help="Eliminate along this order, which --output FILE.order wrote."

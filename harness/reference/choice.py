@@ -221,7 +221,7 @@ def _format_seconds(seconds: float) -> str:
         return "more than 30 years"
     if seconds >= 7200:
         return f"{seconds / 3600:.0f} h"
-    return f"{seconds:.2g} s"
+    return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.2g} s"
 
 
 def _format_bytes(count: int) -> str:

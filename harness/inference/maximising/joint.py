@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Sequence
@@ -11,15 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench import reference
-from spinbench.errors import ModelError
+from spinbench.errors import IntractableError, ModelError
 from spinbench.inference import answers
 from spinbench.inference.request import check_model
 from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
 from spinbench.models.convert import to_factor_graph
+from spinbench.models.evidence import condition
 from spinbench.models.names import Names
 
 # Entries of the largest table.
 MAX_ENTRIES = 2**20
+# States each of which may take an exact log Z of its own, by slices or counting, where elimination is too wide.
+MAX_SOLVED = 2**8
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,10 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
     graph = to_factor_graph(model) if isinstance(model, PairwiseModel) else model
     origin = graph.origin or Origin.identity(graph.cardinalities, graph.labels)
     numbers = {label: v for v, label in enumerate(origin.labels or range(origin.num_variables))}
+    if isinstance(variables, str) or not isinstance(variables, Sequence):
+        raise ModelError(f"variables={variables!r} was given; a list of labels or numbers is needed")
     for each in variables:
-        if each not in numbers:
+        if not isinstance(each, Hashable) or each not in numbers:
             listed = ", ".join(map(str, itertools.islice(numbers, 8)))
             raise ModelError(f"{model.name}: no variable is named {each!r}; there are {listed}")
     indices = [numbers[each] for each in variables]
@@ -107,10 +113,22 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
 
 
 def _joint_of(graph: FactorGraph, scope: tuple[int, ...], max_bytes: int) -> npt.NDArray[np.float64]:
-    """That of variables of the model itself: the table of a factor that changes nothing."""
+    """That of variables of the model itself: the table of a factor that changes nothing, or log Z of each state."""
     if not scope:
         return np.ones(())
     shape = tuple(graph.cardinalities[v] for v in scope)
     extended = replace(graph, factors=(*graph.factors, Factor(scope, np.zeros(shape))))
-    tables = reference.pairs(extended, max_bytes=max_bytes)
-    return np.asarray(tables[-1]).reshape(shape)
+    try:
+        return np.asarray(reference.pairs(extended, max_bytes=max_bytes)[-1]).reshape(shape)
+    except IntractableError:
+        if math.prod(shape) > MAX_SOLVED:
+            raise
+    logs = np.full(shape, -np.inf)
+    labels = graph.labels or range(graph.num_variables)
+    for state in np.ndindex(*shape):
+        with contextlib.suppress(ModelError):  # a state of probability 0
+            observed = condition(graph, {labels[v]: k for v, k in zip(scope, state, strict=True)})
+            logs[state] = answers.solve(observed, marginals=False, max_bytes=max_bytes).log_z
+    weights = np.exp(logs - logs.max())
+    probabilities: npt.NDArray[np.float64] = weights / weights.sum()
+    return probabilities

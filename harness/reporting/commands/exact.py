@@ -41,6 +41,8 @@ def run(arguments: Namespace) -> int:
     name, budget = arguments.model, arguments.budget
     # An empty name, such as that of an unset variable, is no folder, though `Path` takes it for the current one.
     in_folder = bool(name) and name not in specs.names() and Path(name).is_dir()
+    if arguments.joint:
+        return _print_joint(arguments, in_folder=in_folder)
     if in_folder and budget is None:
         budget = DEFAULT_BUDGET
     jobs = max(arguments.jobs, 1)
@@ -52,8 +54,6 @@ def run(arguments: Namespace) -> int:
     check_outputs(arguments.output, ALLOWED_SUFFIXES)
     if arguments.uai_results is not None or arguments.jobs != 1:
         raise SpinbenchError("--uai-results and --jobs belong to a folder of models, and one model was given")
-    if arguments.joint:
-        return _print_joint(arguments)
     question = Question(name, arguments.evidence, settings, tuple(arguments.output), order=arguments.order)
     samples = _read_samples(arguments.evidence)
     if len(samples) > 1 and (arguments.output or arguments.json):
@@ -65,7 +65,11 @@ def run(arguments: Namespace) -> int:
     statuses = []
     for k, sample in enumerate(samples, 1):
         print_line(f"evidence sample {k} of {len(samples)}")
-        statuses.append(_answer_model(arguments, question._replace(evidence=sample)))
+        try:
+            statuses.append(_answer_model(arguments, question._replace(evidence=sample)))
+        except SpinbenchError as error:
+            print(f"spinbench: {printable(str(error))}", file=sys.stderr)
+            statuses.append(2)
     return max(statuses)
 
 
@@ -76,9 +80,17 @@ def _read_samples(evidence: str | None) -> list[dict[int, int]]:
     return evid.parse_samples(text, Path(evidence).name)
 
 
-def _print_joint(arguments: Namespace) -> int:
+def _print_joint(arguments: Namespace, *, in_folder: bool) -> int:
     """The most probable states of some variables together."""
-    given = {"--json": arguments.json, "--output": arguments.output, "--budget": arguments.budget}
+    given = {
+        "a folder": in_folder,
+        "--json": arguments.json,
+        "--output": arguments.output,
+        "--budget": arguments.budget,
+        "--order": arguments.order,
+        "--solver": arguments.solver != "auto",
+        "--no-marginals": not arguments.marginals,
+    }
     if useless := [option for option, value in given.items() if value]:
         raise SpinbenchError(
             f"{useless[0]} was given with --joint, which prints; spinbench.joint gives the whole table"

@@ -22,13 +22,19 @@ Item = Any
 
 _COMMENT = re.compile(rb"(?m)^#[^\n]*")
 _PROBLEM = re.compile(rb"\s*[{\[]\s*\"?problem\"?[\s:]*[{\[]")
-# Text in quotes, a bracket, a word, or a quote that nothing ends.
-_ITEM = re.compile(r'"([^"\n]*)"|([\[\]{}])|([^\s\[\]{}:,"]+)|(")')
+# Text in quotes, a bracket, a word, or a quote that nothing ends; and whether a colon follows.
+_ITEM = re.compile(r'(?:"([^"\n]*)"|([\[\]{}])|([^\s\[\]{}:,"]+)|("))\s*(:)?')
 _NUMBER = re.compile(r"[+-]?[\d.]\S*")
 _COST = re.compile(r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d{1,4})?|\.\d+(?:e[+-]?\d{1,4})?)|\+?inf", re.IGNORECASE)
-_MUST_BE = re.compile(r"([<>])([+-]?(?:\d+\.?\d*|\.\d+))?")
+_MUST_BE = re.compile(r"([<>])([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,4})?)?", re.IGNORECASE)
 # Brackets within brackets.
 MAX_DEPTH = 16
+
+
+class Name(str):
+    """A word that a colon follows: a name, even of digits."""
+
+    __slots__ = ()
 
 
 class CFN(Format):
@@ -48,8 +54,8 @@ class CFN(Format):
         if len(parts) != 3:
             raise ModelError(f"{file.name}: problem, variables and functions are needed, in this order")
         problem, variables, functions = parts
-        match = _MUST_BE.fullmatch(next((item for item in reversed(problem) if isinstance(item, str)), ""))
-        if match is None:
+        matches = (_MUST_BE.fullmatch(item) for item in problem if isinstance(item, str))
+        if (match := next(filter(None, matches), None)) is None:
             raise ModelError(f"{file.name}: a problem must be '<' or '>' and a number, such as \"mustbe\": \"<10.0\"")
         domains = _Domains(file, variables)
         sign = {"<": 1.0, ">": -1.0}[match[1]]
@@ -64,7 +70,7 @@ def _parse_lists(file: ModelFile) -> list[Item]:
     text = _COMMENT.sub(b"", file.text()).decode()
     stack: list[list[Item]] = [[]]
     for match in _ITEM.finditer(text):
-        quoted, bracket, item, wrong = match.groups()
+        quoted, bracket, item, wrong, colon = match.groups()
         if wrong or (bracket and bracket in "]}" and len(stack) == 1) or len(stack) > MAX_DEPTH:
             line = text.count("\n", 0, match.start()) + 1
             raise ModelError(f"{file.name}, line {line}, token {match.group()[:24]!r}: nothing opens or ends this")
@@ -74,7 +80,8 @@ def _parse_lists(file: ModelFile) -> list[Item]:
         elif bracket:
             stack.pop()
         else:
-            stack[-1].append(quoted if item is None else item)
+            text_of_item = quoted if item is None else item
+            stack[-1].append(Name(text_of_item) if colon else text_of_item)
     # Files of toulbar2's tutorial leave the last bracket out.
     if len(stack) > 2 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
         raise ModelError(f"{file.name}: one pair of brackets around all is needed, and each that opens must be closed")
@@ -98,13 +105,15 @@ class _Domains:
         self._states: list[dict[str, int]] = []
         name: str | int | None = None
         for item in items:
-            if isinstance(item, str) and not _NUMBER.fullmatch(item) and name is None:
+            if name is None and isinstance(item, str) and (isinstance(item, Name) or not _NUMBER.fullmatch(item)):
                 name = item
                 continue
             self._add_variable(len(self.cards) if name is None else name, item)
             name = None
-        if name is not None or not self.cards:
+        if name is not None:
             raise ModelError(f"{file.name}: variable {str(name)[:24]!r} has no states")
+        if not self.cards:
+            raise ModelError(f"{file.name}: there are no variables")
         check_states(file, self.cards)
 
     def _add_variable(self, name: str | int, domain: Item) -> None:
@@ -113,7 +122,7 @@ class _Domains:
             raise ModelError(f"{where} stands there twice")
         self.index[name] = len(self.cards)
         if isinstance(domain, list):
-            names = [item for item in domain if isinstance(item, str)]
+            names = [item for item in domain if isinstance(item, str) and not isinstance(item, Name)]
             if not names or len(names) < len(domain) or len(set(names)) < len(names):
                 raise ModelError(f"{where} needs states, with a name each that no other has")
             if isinstance(name, str):
@@ -128,8 +137,8 @@ class _Domains:
     def variable(self, item: Item, where: str) -> int:
         """By name, else by number."""
         v = self.index.get(item) if isinstance(item, str) else None
-        if v is None and isinstance(item, str) and item.isdecimal() and int(item[:12]) < len(self.cards):
-            v = int(item)
+        if v is None:
+            v = _index(item, len(self.cards))
         if v is None:
             raise ModelError(f"{where} names a variable {str(item)[:24]!r} that there is not")
         return v
@@ -137,11 +146,18 @@ class _Domains:
     def state(self, v: int, item: Item, where: str) -> int:
         """Of a variable, by name, else by number."""
         k = self._states[v].get(item) if isinstance(item, str) else None
-        if k is None and isinstance(item, str) and item.isdecimal() and int(item[:12]) < self.cards[v]:
-            k = int(item)
+        if k is None:
+            k = _index(item, self.cards[v])
         if k is None:
             raise ModelError(f"{where} names a state {str(item)[:24]!r} that its variable does not have")
         return k
+
+
+def _index(item: Item, count: int) -> int | None:
+    """A number below `count`; None where it is none."""
+    if isinstance(item, str) and item.isdecimal() and len(item) <= 12 and int(item) < count:
+        return int(item)
+    return None
 
 
 def _read_functions(file: ModelFile, items: list[Item], domains: _Domains) -> list[CostTable]:
@@ -150,10 +166,12 @@ def _read_functions(file: ModelFile, items: list[Item], domains: _Domains) -> li
     tables: list[tuple[str, list[int], FloatArray | str]] = []
     left, name = MAX_ENTRIES, ""
     for item in items:
-        if isinstance(item, str):
+        where = f"{file.name}: function {name[:24] or len(tables)}"
+        if isinstance(item, str) and not name:
             name = item
             continue
-        where = f"{file.name}: function {name[:24] or len(tables)}"
+        if isinstance(item, str):
+            raise ModelError(f"{where} has {item[:24]!r} in place of scope and costs")
         fields = dict(zip(item[::2], item[1::2], strict=False)) if all(isinstance(w, str) for w in item[::2]) else {}
         if "type" in fields:
             raise ModelError(f"{where} is given by the keyword {str(fields['type'])[:24]!r}; its costs are needed")
@@ -171,6 +189,8 @@ def _read_functions(file: ModelFile, items: list[Item], domains: _Domains) -> li
             named[name] = costs
         tables.append((where, scope, costs))
         name = ""
+    if name:
+        raise ModelError(f"{file.name}: function {name[:24]} has no scope or no costs")
     functions = []
     for where, scope, costs in tables:
         shape = tuple(domains.cards[v] for v in scope)

@@ -100,9 +100,15 @@ class BinaryFile(Format):
             # Each pair stands there twice, in the order of the first of its variables.
             degrees = np.diff(np.append(linear["k"].astype(np.int64), 2 * count))
             pairs = np.stack([np.repeat(np.arange(n), degrees), quadratic["v"].astype(np.int64)], axis=1)
+        except ModelError:
+            raise
         except _DAMAGED as error:
             raise reader.error(f"{error!s:.80}") from None
         once = pairs[:, 0] > pairs[:, 1]
+        rows, mirrored = np.lexsort(pairs.T), np.lexsort(pairs.T[::-1])
+        same = (pairs[rows] == pairs[mirrored, ::-1]).all() and (quadratic["x"][rows] == quadratic["x"][mirrored]).all()
+        if 2 * once.sum() != len(pairs) or not same:
+            raise reader.error("its pairs are not the same both ways")
         return bqm.model_from_energy(
             reader.header.get("vartype"),
             linear["x"].astype(np.float64),

@@ -18,6 +18,7 @@ from spinbench.models.files.text import Tokens
 FloatArray = npt.NDArray[np.float64]
 
 _HEADER = re.compile(rb"\s*(\S+)[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t\r]*(?:\n|\Z)")
+_START = re.compile(rb"\s*\S+(?:\s+\d+){4}(?!\S)")
 # A keyword of a cost function that is not given by its tuples, or of arithmetic.
 _KEYWORD = re.compile(rb"(?<!\S)(?:[A-Za-z]\w*|[<>=]=?)(?!\S)")
 _NUMBERS = frozenset({b"inf", b"nan", b"infinity"})
@@ -42,6 +43,11 @@ class WCSP(Format):
 
     def read(self, file: ModelFile) -> FactorGraph:
         text = file.text()
+        if not _START.match(text):
+            raise ModelError(
+                f"{file.name}: at the beginning a name without blanks is needed, and the numbers of variables, states "
+                "and functions, and the bound"
+            )
         start = len(text) - len(text.lstrip())
         start += len(text[start:].split(maxsplit=1)[0])
         keyword = next((each for each in _KEYWORD.finditer(text, start) if each.group().lower() not in _NUMBERS), None)

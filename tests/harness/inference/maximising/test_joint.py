@@ -79,6 +79,8 @@ def test_members_of_groups_and_a_model_that_evidence_determines():
     [
         ([], "0 variables of 1 states were given"),
         ([0, 0], "2 variables of 4 states were given"),
+        (0, "variables=0 was given; a list of labels or numbers is needed"),
+        ([[0]], "no variable is named"),
         ([99], "no variable is named 99; there are 0, 1, 2"),
         (list(range(25)), "25 variables of 33554432 states were given"),
     ],
@@ -88,3 +90,15 @@ def test_refusals(variables, message):
         spinbench.joint(generators.grid(5, 5, 0.5, 0.5, seed=0), variables)
     with pytest.raises(ModelError, match="7 was given; the variables are 0, 1"):
         spinbench.joint(generators.grid(5, 5, 0.5, 0.5, seed=0), [0, 1]).given(7)
+
+
+def test_where_elimination_is_too_wide_states_are_solved_one_by_one():
+    rng = np.random.default_rng(0)
+    pairs = list(itertools.combinations(range(60), 2))
+    # Exchangeable but for one variable.
+    factors = [(pair, [[0.0, 0.0], [0.0, 0.02]]) for pair in pairs] + [([0], rng.normal(size=2))]
+    model = FactorGraph.from_log_tables([2] * 60, factors)
+    table = spinbench.joint(model, [0, 7]).probabilities
+    marginals = spinbench.exact(model).marginals
+    assert table.sum(axis=1)[1] == pytest.approx(marginals[0], abs=1e-9)
+    assert table.sum(axis=0)[1] == pytest.approx(marginals[7], abs=1e-9)

@@ -276,6 +276,10 @@ BAD = {
     ],
     "m.wcsp": [
         ("x 2 2 1 5\n2 2\n2 0 1 0 salldiff var 1\n", "line 3, token 'salldiff': functions that are given by a keyword"),
+        (
+            "a b 2 2 1 5\n2 2\n",
+            "m.wcsp: at the beginning a name without blanks is needed, and the numbers of variables",
+        ),
         ("x 2 2 1 5\n2 2\n2 0 1 >= 1 2\n", "line 3, token '>=': functions that are given by a keyword"),
         ("x 2 2 1 5\n2 -2\n", "line 2, token '-2': a number of states must be an integer from 1"),
         ("x 2 2 1 5\n2\n", "the numbers of states of 2 variables are needed"),
@@ -303,7 +307,15 @@ BAD = {
     "m.cfn": [
         ("{problem: {name: x}}", "m.cfn: problem, variables and functions are needed, in this order"),
         ("{problem: {x 5} variables: {a: 2} functions: {}}", "a problem must be '<' or '>' and a number"),
-        ("{problem: {x <5} variables: {} functions: {}}", "variable 'None' has no states"),
+        ("{problem: {x <5} variables: {} functions: {}}", "m.cfn: there are no variables"),
+        ("{problem: {x <5} variables: {a: {x: 0 y: 1}} functions: {}}", "variable 'a' needs states, with a name each"),
+        ("{problem: {x <5} variables: {a: 2} functions: {f: g h: {scope: [a] costs: [0 1]}}}", "f has 'g' in place of"),
+        ("{problem: {x <5} variables: {a: 2} functions: {f: 3}}", "function f has '3' in place of scope and costs"),
+        ("{problem: {x <5} variables: {a: 2} functions: {f}}", "function f has no scope or no costs"),
+        (
+            "{problem: {x <5} variables: {a: 2} functions: {f: {scope: [0000000000001] costs: [1 2]}}}",
+            "function f names a variable '0000000000001'",
+        ),
         ("{problem: {x <5} variables: {a} functions: {}}", "variable 'a' has no states"),
         ("{problem: {x <5} variables: {a: -2} functions: {}}", "variable 'a' has -2 states; a number from 1"),
         ("{problem: {x <5} variables: {a: 2 a: 2} functions: {}}", "variable 'a' stands there twice"),

@@ -149,6 +149,15 @@ def states(model):
         pytest.param("m", CFN.replace('"', ""), {}, ("a", "b"), np.exp(-NAMED_COSTS), id="cfn without quotes"),
         pytest.param(
             "m.cfn",
+            '{"problem": {"mustbe": "<1e1", "name": "m"}, "variables": {"5": 2, "a": 1},'
+            '"functions": {"f": {"scope": ["5"], "costs": [1, 0]}}}',
+            {},
+            ("5", "a"),
+            np.exp([-1.0, 0.0]),
+            id="cfn with names of digits",
+        ),
+        pytest.param(
+            "m.cfn",
             "{problem [m >-5] variables [2 2] functions [[scope [] costs [-6]] [scope [0 1] costs [1 .5 inf 9.5]]]",
             {},
             (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,14 @@ def discrete(header: Any = None, **changes: Any) -> bytes:
             dimod_file(b"DIMODBQM", 2, QUADRATIC | {"shape": [1, 0], "variables": True}) + bytes(28),
             "no part VARS",
         ),
+        *(
+            (
+                "m.bqm",
+                dimod_file(b"DIMODBQM", 2, QUADRATIC) + struct.pack("<didididid", 0.5, 0, 1.0, 1, -2.0, *pairs),
+                "its pairs are not the same both ways",
+            )
+            for pairs in ((1, 0.25, 0, 0.5), (0, 0.25, 1, 0.25), (7, 0.25, 0, 0.25))
+        ),
         ("m.dqm", dimod_file(b"DIMODDQM", 1, {}, section(b"BIAS", b"PK")), "is not a whole .npz archive"),
         ("m.dqm", dimod_file(b"DIMODDQM", 1, {}, section(b"BIAS", archive(offset=1))), "there is no array case_starts"),
         ("m.dqm", discrete(case_starts=[1, 2]), "its cases are not numbered"),
@@ -108,7 +117,7 @@ def discrete(header: Any = None, **changes: Any) -> bytes:
         ("m.dqm", discrete(offset=[1.0, 2.0]), "the offset is nan"),
         ("m.dqm", discrete({"variables": [{}, 1]}), "its variables are no list of texts and numbers"),
     ],
-    ids=range(20),
+    ids=range(23),
 )
 def test_damaged_files(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     path = tmp_path / name

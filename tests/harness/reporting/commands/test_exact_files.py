@@ -126,16 +126,20 @@ def test_broken_links_cost_their_models_a_sentence(tmp_path: Path, suffix: str) 
 def test_the_most_probable_states_of_some_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.uai"
     path.write_text("MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n4\n1 2 3 4\n6\n1 2 3 4 5 6\n")
-    assert cli.main(["exact", str(path), "--joint", "0", "2", "--evidence", "1=0"]) == 0
+    assert exact("--joint", 0, "--joint", 2, path, "--evidence", "1=0") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["0.3750000000  0=1 2=2", "0.2500000000  0=1 2=1"]
     assert len(lines) == 6
-    for words, message in (
-        (["0", "x"], "no variable is named 'x'"),
-        (["0", "--json"], "--json was given with --joint"),
-    ):
-        assert cli.main(["exact", str(path), "--joint", *words]) == 2
+    refused = {
+        ("--joint", "x"): "no variable is named 'x'",
+        ("--json",): "--json was given with --joint",
+        ("--solver", "ganak"): "--solver was given with --joint",
+    }
+    for words, message in refused.items():
+        assert exact(path, "--joint", 0, *words) == 2
         assert message in capsys.readouterr().err
+    assert exact(tmp_path, "--joint", 0) == 2
+    assert "a folder was given with --joint" in capsys.readouterr().err
 
 
 def test_each_evidence_sample_of_a_file_is_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +153,13 @@ def test_each_evidence_sample_of_a_file_is_answered(tmp_path: Path, capsys: pyte
     assert found[1::2] == [f"m: log Z = {value:z.10f} (exact)" for value in expected]
     assert exact(path, "--evidence", evidence, "--output", tmp_path / "m.PR") == 2
     assert "holds 3 evidence samples, and --output and --json are of one answer" in capsys.readouterr().err
+    path.write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1 2 0 0\n")
+    assert exact(path, "--evidence", evidence, "--no-marginals") == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("Z = 0") == 1
+    assert [line for line in printed.out.splitlines() if "log Z" in line] == [
+        f"m: log Z = {math.log(value):z.10f} (exact)" for value in (1, 3)
+    ]
     evidence.write_text("2\n1 0 1\n2 0 0 0 1\n")
     assert exact(path, "--evidence", evidence) == 2
     assert "the evidence is contradictory, for variable 0 has states 0 and 1" in capsys.readouterr().err
