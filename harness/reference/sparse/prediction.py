@@ -34,7 +34,7 @@ class Size(NamedTuple):
     """Of an elimination.
 
     Attributes:
-        rows: of all products of two tables.
+        rows: of all buckets, which are kept.
         states: numbers that its tables hold beside weights: rows times variables, of products and of what is summed.
     """
 
@@ -83,7 +83,7 @@ class _Sampled:
         waiting: list[list[Table]] = [[] for _ in self.order]
         for table in tables:
             waiting[min(self.place[v] for v in table.scope)].append(table)
-        product_rows = states = 0.0
+        rows = states = 0.0
         for k, v in enumerate(self.order):
             deadline.check()
             rest = sorted(waiting[k], key=lambda table: len(table.logs))
@@ -93,15 +93,15 @@ class _Sampled:
                 other = min(rest, key=lambda table: growth(merged, table, self.cards))
                 rest = [table for table in rest if table is not other]
                 merged = self._multiply(merged, other)
-                product_rows += self._rows(merged)
                 states += self._rows(merged) * len(merged.scope)
+            rows += self._rows(merged)
             states += self._rows(merged) * len(merged.scope)
             if not len(merged.logs) or states > MAX_STATES:
                 break
             message = sum_out(merged, v, v, self.cards).message
             if message.scope:
                 waiting[min(self.place[u] for u in message.scope)].append(message)
-        return Size(product_rows, states)
+        return Size(rows, states)
 
     def _rows(self, table: Table) -> float:
         return len(table.logs) * math.prod(self.factors.get(v, 1.0) for v in table.scope)
