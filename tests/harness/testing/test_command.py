@@ -44,10 +44,8 @@ def burn() -> None:
 
 def interrupt() -> None:
     time.sleep(1.0)
-    # Again, since an interrupt that falls into a finaliser is lost.
-    for _ in range(3):
-        os.kill(os.getppid(), signal.SIGINT)
-        time.sleep(20)
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
 
 
 def change_folder() -> None:
