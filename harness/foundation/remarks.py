@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from spinbench.errors import UnknownNameError
@@ -38,18 +38,23 @@ def left_out(sentence: str) -> None:
     remark(f"left out: {sentence}")
 
 
-def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UnknownNameError:
+def unknown_name(
+    kind: str, name: str, allowed: Iterable[str], removed: Mapping[str, str] | None = None
+) -> UnknownNameError:
     """The error for a name that does not exist, with the closest ones that do.
 
     Args:
         kind: says what it should name.
         name: that was given.
         allowed: those that there are.
+        removed: those that there were, and what to do instead.
     """
     # Here and not above: only a misspelt command needs it.
     import difflib
 
-    allowed = list(allowed)
+    allowed, removed = list(allowed), removed or {}
+    if name in removed:
+        return UnknownNameError(f"no {kind} is named {name!r} any more; {removed[name]}")
     close = difflib.get_close_matches(name, allowed, n=3, cutoff=0.5)
     hint = f"known: {', '.join(allowed) or 'none'}"
     if close:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from typing import Any, cast
@@ -92,6 +93,12 @@ def _missing_requirements(plugin: type[Backend] | type[Method], subject: str) ->
     return ": ".join(filter(None, [f"{subject} needs {', '.join(names)}, not installed here", install]))
 
 
+def removed_settings(method: type[Method]) -> Mapping[str, str]:
+    """{name: what to do instead} of settings that earlier versions of a method had."""
+    removed: Mapping[str, str] = getattr(method, "removed", {})
+    return removed
+
+
 def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
     """A method with settings, of a registered name or a class.
 
@@ -104,7 +111,7 @@ def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:
-            raise remarks.unknown_name(f"setting of method {name}", key, allowed)
+            raise remarks.unknown_name(f"setting of method {name}", key, allowed, removed_settings(cls))
     hints = parameters.hints_of(cls)
     converted = {}
     for key, value in settings.items():

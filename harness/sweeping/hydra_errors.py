@@ -142,6 +142,9 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
     if parent in ("model", "method", "backend"):
         subject = f"setting of {parent} {node['name']}"
         allowed.remove("name")
+        if parent == "method" and node["name"] in registry.names("methods"):
+            removed = registry.removed_settings(registry.method_class(node["name"]))
+            return unknown_name(subject, leaf, allowed, removed)
     elif parent:
         subject = f"setting in {parent}"
     else:

@@ -107,6 +107,7 @@ class Gibbs(Method[Tables | GraphTables]):
     model_form = "either"
     single_site = True
     name: ClassVar[str] = "gibbs"
+    removed: ClassVar[Mapping[str, str]] = {"ladder": "log_z=chib_bar and log_z=stones know log Z at least as well"}
     heaviest = "annealed"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 

@@ -77,6 +77,11 @@ class ParallelTempering(Method[Tables]):
     sweeps: int = 1
 
     name: ClassVar[str] = "pt"
+    removed: ClassVar[Mapping[str, str]] = {
+        "updates": "the method swendsen_wang moves clusters",
+        "blocks": "the method blocks draws many variables at once",
+        "houdayer": "more sweeps or more chains reach the same errors",
+    }
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
     model_form = "categorical"
     conformance = Conformance(burn_in_first=True)

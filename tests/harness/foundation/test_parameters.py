@@ -81,7 +81,12 @@ def test_families_and_exact():
     [
         ("pt", {"rungs": 10**7}, "pt: rungs=10000000 was given; 0, or an integer from 2 to 1024, is needed"),
         ("pt", {"rungs": 1}, "pt: rungs=1 was given; 0, or an integer from 2"),
-        ("pt", {"blocks": 2**50}, "no setting of method pt is named 'blocks'; known: rungs, sweeps"),
+        ("pt", {"blocks": 2**50}, "no setting of method pt is named 'blocks' any more; the method blocks draws many"),
+        (
+            "pt",
+            {"updates": "gibbs"},
+            "no setting of method pt is named 'updates' any more; the method swendsen_wang mo",
+        ),
         ("blocks", {"size": 10**15}, "blocks: size=10+ was given; an integer from 2 to 1048576 is needed"),
         ("blocks", {"blocks": 65}, "blocks: blocks=65 was given; an integer from 2 to 64 is needed"),
         ("smc", {"particles": 10**9}, "smc: particles=10+ was given"),

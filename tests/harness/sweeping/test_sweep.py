@@ -286,6 +286,7 @@ def test_a_plugin_s_report_and_metrics_that_go_wrong(
         (["model=grid", "model.nosuch=3"], "no setting of model grid is named 'nosuch'; known: rows, cols"),
         (["model=grid", "+model.nosuch=3"], "model 'grid' has no parameter 'nosuch'; its parameters are rows, cols"),
         (["-m", "model=grid,ring", "++model.rows=3"], "model 'ring' has no parameter 'rows'"),
+        (["method=pt", "method.houdayer=1"], "no setting of method pt is named 'houdayer' any more; more sweeps"),
         (["+foo=1"], "no setting or group is named 'foo'; known: model, method"),
         (["++foo.bar=1"], "no setting or group is named 'foo'"),
         (["+budget.foo=1"], "no setting in budget is named 'foo'; known: samples, seconds, burn_in"),
