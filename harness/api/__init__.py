@@ -27,6 +27,7 @@ from spinbench.api.estimate import Estimate
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Conformance, Method, Program
 from spinbench.api.metric import Measured, Metric
+from spinbench.api.old_members import find_old_name
 from spinbench.api.types import Array, Index, Key, LogZKind, Namespace, Precision, Reduction, State, Tables, Tier
 from spinbench.foundation.trees import map_arrays
 
@@ -115,6 +116,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if (old := find_old_name(name)) is not None:
+        return old
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _TABLES:

@@ -17,6 +17,7 @@ NEW = {
     "takes": "model_form",
     "needs": "requires",
 }
+PLANNING = "a prediction at the beginning of `plan`, by `spinbench.foundation.deadline.require`,"
 ESTIMATE = {"converged": 'the doubt "not converged"', "pairs_se": "nothing"}
 OPERATIONS = ("window", "add", "add_product", "add_compensated")
 
@@ -36,6 +37,10 @@ class OldMember:
         if self.name == "needs":
             return frozenset({"arrays", *CAPABILITIES.intersection(method.requires)})
         return method.model_form
+
+
+class Accelerators:
+    """A base that backends of version 0.1 could name beside `Backend`, which has its members."""
 
 
 class OldOperation:
@@ -67,6 +72,20 @@ def replace_old_arguments(doubts: tuple[str, ...], **arguments: object) -> tuple
     return ("not converged", *doubts)
 
 
+def predict_planning(method: Any, model: Any) -> float:
+    """Seconds of `plan` that a method predicts as in version 0.1; 0 where it does not."""
+    predicted: float = getattr(method, "planning_seconds", lambda model: 0.0)(model)
+    return predicted
+
+
+def find_old_name(name: str) -> type | None:
+    """What `spinbench.api` had by this name in version 0.1 and has no more, with a warning; None if it had not."""
+    if name != "Accelerators":
+        return None
+    _warn(f"spinbench.api: {name}", "Backend", stacklevel=4)
+    return Accelerators
+
+
 def add_old_members(method: Any) -> None:
     """Make the members of version 0.1 readable of a class and its subclasses."""
     for name in NEW:
@@ -80,6 +99,8 @@ def translate_members(method: Any) -> None:
     old = {name: own[name] for name, new in NEW.items() if name in own and (name == "needs" or new not in own)}
     for name in old:
         _warn(f"{method.__name__}.{name}", NEW[name], stacklevel=5)
+    if "planning_seconds" in own:
+        _warn(f"{method.__name__}.planning_seconds", PLANNING, stacklevel=5)
     if "takes" in old:
         method.model_form = old["takes"]
     if "needs" in old:

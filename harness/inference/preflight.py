@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Engine, Method, State, Tables, Tier, Trace
+from spinbench.api.old_members import predict_planning
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.inference.budget import Budget
@@ -114,6 +115,7 @@ def planning(method: Method, model: Model, budget: Budget | None) -> Iterator[No
     room = PLANNING * budget.seconds
     try:
         with deadline.within(room, LOADING):
+            deadline.require(predict_planning(method, model))
             yield
     except deadline.OverdueError as overdue:
         takes = f"more than {max(room, LOADING):.2g} s"

@@ -6,7 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinbench.api import Conformance, Estimate, Method
+from spinbench import api
+from spinbench.api import Backend, Conformance, Estimate, Method
+from spinbench.errors import UnsupportedError
+from spinbench.inference import preflight
+from spinbench.inference.budget import Budget
+from spinbench.models import generators
 from spinbench.testing import NumpyBackend
 
 
@@ -72,6 +77,23 @@ def test_array_operations_of_version_0_1_can_be_called() -> None:
     with pytest.warns(DeprecationWarning, match=r"NumpyBackend\.add_product is a member of spinbench 0\.1"):
         total = NumpyBackend().add_product(np.ones(3), np.full(3, 2.0), np.full(3, 5.0))  # type: ignore[attr-defined]
     assert total.tolist() == [11, 11, 11]
+
+
+def test_plans_that_methods_of_version_0_1_predict_are_refused() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Slow\.planning_seconds is a member of spinbench 0\.1; a prediction"):
+        method: Any = type("Slow", (Method,), {"name": "slow", "planning_seconds": lambda self, model: 99.0})
+    model = generators.grid(2, 2, seed=0)
+    method.__abstractmethods__ = frozenset()
+    slow = method()
+    refusal = pytest.raises(UnsupportedError, match="slow: planning takes about 99 s for grid")
+    with refusal, preflight.planning(slow, model, Budget.parse("1 s")):
+        raise AssertionError("it is planned")
+
+
+def test_the_old_base_of_backends_can_be_named() -> None:
+    with pytest.warns(DeprecationWarning, match=r"spinbench\.api: Accelerators is a member of spinbench 0\.1; Backend"):
+        base: Any = api.Accelerators  # type: ignore[attr-defined]
+    assert issubclass(type("Own", (base, NumpyBackend), {}), Backend)
 
 
 def test_an_estimate_takes_arguments_of_version_0_1() -> None:
