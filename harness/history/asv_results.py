@@ -194,7 +194,7 @@ class ResultFiles:
         with self._scratch_folder() as scratch:
             out = scratch / "discovered.json"
             suite = str(resources.files("spinbench.history.suite"))
-            if not self.families.keys() <= axes.shipped_families().keys():
+            if not self.families.keys() <= axes.default_families().keys():
                 suite = asv_cells.write_suite(scratch, self.families)
             command = [sys.executable, asv.benchmark.__file__, "discover", suite, str(out)]
             done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)

@@ -116,11 +116,11 @@ def families() -> Mapping[str, Family]:
     """All families by name: from the installed conf/axes, and from the suite of the repository that is measured."""
     home = environment.history_root()
     own = {} if home is None else own_families(home / SUITE)
-    return {**own, **shipped_families()}
+    return {**own, **default_families()}
 
 
 @cache
-def shipped_families() -> Mapping[str, Family]:
+def default_families() -> Mapping[str, Family]:
     """Those of the installed conf/axes."""
     files = importlib.resources.files(CONF).joinpath("axes").iterdir()
     names = sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
@@ -140,7 +140,7 @@ def own_families(suite: Path) -> Mapping[str, Family]:
             family = _parse_benchmark_family(raw)
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise HistoryError(f"{file} defines no benchmarks: {type(error).__name__}: {error}") from error
-        own[file.stem] = replace(family, metrics=family.metrics or shipped_families()["gate"].metrics)
+        own[file.stem] = replace(family, metrics=family.metrics or default_families()["gate"].metrics)
     return own
 
 

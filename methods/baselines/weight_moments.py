@@ -16,6 +16,7 @@ from spinbench.methods.baselines.proposals import ForestProposal
 from spinbench.methods.buckets.tighten import split_into_mini_buckets
 from spinbench.reference.network import FlatFactors
 
+# Orders of moments: low ones say more of proposals that are far off, high ones where weights vary little.
 ORDERS = (1.5, 2.0, 3.0, 5.0)
 # Largest number of variables, entries of all mini-buckets, about, and passes that tighten a bound: planning takes a few
 # tenths of a second, and more would take more than the draws.
@@ -48,7 +49,7 @@ def bound_moments(model: FactorTables, proposal: ForestProposal) -> FloatArray:
     return bounds
 
 
-def missed_share(log_moments: FloatArray, probability: float) -> float:
+def bound_missed_share(log_moments: FloatArray, probability: float) -> float:
     """Share of p at most of states that have a probability under q.
 
     Args:

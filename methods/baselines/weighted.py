@@ -29,7 +29,7 @@ from spinbench.mathematics.claims import BOUND, UNSEEN, LogZParts, error_bound, 
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.methods.baselines.draws import DrawsProgram, Tables, build_draw_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
-from spinbench.methods.baselines.weight_moments import ORDERS, missed_share
+from spinbench.methods.baselines.weight_moments import ORDERS, bound_missed_share
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import summarise_runs
 from spinbench.methods.weighted_means import with_bounds
@@ -233,5 +233,5 @@ def summarise_weights(tables: Tables, trace: Trace) -> WeightSummary:
     # Clipped at e^600, which is finite and far above every share that matters.
     largest = UNSEEN * float(np.exp(min(high - log_mean, 600.0))) / num_draws
     # Half of what the rule of three leaves, which error bounds count twice.
-    unseen = min(missed_share(moments, 2 * UNSEEN / num_draws) / 2, largest)
+    unseen = min(bound_missed_share(moments, 2 * UNSEEN / num_draws) / 2, largest)
     return WeightSummary(num_draws, log_mean, effective_draws, unseen, (low, high))

@@ -15,14 +15,14 @@ from spinbench import reference
 from spinbench.errors import IntractableError, ModelError
 from spinbench.inference import answers
 from spinbench.inference.request import check_model
-from spinbench.models import Factor, FactorGraph, Model, Origin, PairwiseModel
-from spinbench.models.convert import to_factor_graph
+from spinbench.models import Factor, FactorGraph, Model, Origin, to_factor_graph
 from spinbench.models.evidence import condition
 from spinbench.models.names import Names
 
-# Entries of the largest table.
+# Entries of the largest table that is returned: 8 MiB.
 MAX_ENTRIES = 2**20
-# States each of which may take an exact log Z of its own, by slices or counting, where elimination is too wide.
+# States each of which may take an exact log Z of its own, by slices or counting, where elimination is too wide:
+# a tenth of a second each makes half a minute.
 MAX_SOLVED = 2**8
 
 
@@ -48,8 +48,8 @@ class Joint:
             named = (names[place] for names, place in zip(self.states, places, strict=True))
             yield dict(zip(self.variables, named, strict=True)), float(self.probabilities.flat[k])
 
-    def given(self, *variables: Hashable) -> npt.NDArray[np.float64]:
-        """The same table of probabilities given these of the variables: NaN where what is given has probability 0.
+    def conditional(self, *variables: Hashable) -> npt.NDArray[np.float64]:
+        """(K_1, …, K_n) float64: the same table given the states of these variables, NaN where they have probability 0.
 
         Raises:
             ModelError: a variable that is none of these.
@@ -59,12 +59,13 @@ class Joint:
         summed = tuple(k for k, each in enumerate(self.variables) if each not in variables)
         totals = self.probabilities.sum(axis=summed, keepdims=True)
         with np.errstate(invalid="ignore"):
-            conditional: npt.NDArray[np.float64] = self.probabilities / totals
-        return conditional
+            quotients: npt.NDArray[np.float64] = self.probabilities / totals
+        return quotients
 
 
 def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None = None) -> Joint:
-    """Exact probabilities of all states of a few variables, by elimination (Koller & Friedman 2009, section 9.3).
+    """Exact probabilities of all states of a few variables, by elimination (Koller and Friedman, "Probabilistic
+    graphical models", 2009, section 9.3), or where that is too wide by log Z of each state.
 
     Args:
         model: any model.
@@ -76,7 +77,7 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
         ModelError: Z = 0; no variable, one that there is not or that is named twice; too many states.
     """
     check_model(model)
-    graph = to_factor_graph(model) if isinstance(model, PairwiseModel) else model
+    graph = to_factor_graph(model)
     origin = graph.origin or Origin.identity(graph.cardinalities, graph.labels)
     numbers = {label: v for v, label in enumerate(origin.labels or range(origin.num_variables))}
     if isinstance(variables, str) or not isinstance(variables, Sequence):
@@ -92,11 +93,9 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
             f"{model.name}: {len(indices)} variables of {math.prod(shape)} states were given; one or more are needed, "
             f"each once, and at most {MAX_ENTRIES} states"
         )
-    for v in indices:
+    for each, v in zip(variables, indices, strict=True):
         if len(origin.variables[v]) > 1 or (not origin.variables[v] and len(origin.states[v]) > 1):
-            raise ModelError(
-                f"{model.name}: variable {variables[indices.index(v)]!r} is no variable of the model itself"
-            )
+            raise ModelError(f"{model.name}: variable {each!r} is no variable of the model itself")
     carriers = sorted({unit for v in indices for unit in origin.variables[v]})
     derived = _joint_of(graph, tuple(carriers), answers.bytes_allowed(max_gib))
     places = np.indices(derived.shape)
@@ -129,6 +128,8 @@ def _joint_of(graph: FactorGraph, scope: tuple[int, ...], max_bytes: int) -> npt
         with contextlib.suppress(ModelError):  # a state of probability 0
             observed = condition(graph, {labels[v]: k for v, k in zip(scope, state, strict=True)})
             logs[state] = answers.solve(observed, marginals=False, max_bytes=max_bytes).log_z
+    if logs.max() == -np.inf:
+        raise ModelError(f"{graph.name}: no state has positive weight, so Z = 0")
     weights = np.exp(logs - logs.max())
     probabilities: npt.NDArray[np.float64] = weights / weights.sum()
     return probabilities

@@ -12,7 +12,6 @@ from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.overrides import is_assignment
 from spinbench.foundation.remarks import printable
-from spinbench.inference.maximising.joint import joint
 from spinbench.models import specs
 from spinbench.models.files import evid
 from spinbench.models.files.text import read_text
@@ -95,6 +94,9 @@ def _print_joint(arguments: Namespace, *, in_folder: bool) -> int:
         raise SpinbenchError(
             f"{useless[0]} was given with --joint, which prints; spinbench.joint gives the whole table"
         )
+    # Not imported above: it loads what runs methods, which other answers do without.
+    from spinbench.inference.maximising.joint import joint
+
     model, _ = open_model(arguments.model, arguments.evidence)
     # Numbers and labels are those of the file, whatever is observed.
     source = model.origin or model

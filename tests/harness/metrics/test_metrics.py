@@ -149,10 +149,10 @@ def plugin(install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch)
     def install(names: dict[str, str]) -> None:
         folder = install_plugin("spinbench_share", PLUGIN, {"metrics": names})
         monkeypatch.setenv("PYTHONPATH", str(folder))  # for the processes that measure
-        axes.shipped_families.cache_clear()
+        axes.default_families.cache_clear()
 
     yield install
-    axes.shipped_families.cache_clear()
+    axes.default_families.cache_clear()
 
 
 def test_the_error_of_pairs_of_edges() -> None:

@@ -11,7 +11,7 @@ from small_graphs import bound, keeps_law
 import spinbench
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.methods.baselines.proposals import Kind, build_proposal
-from spinbench.methods.baselines.weight_moments import ORDERS, bound_moments, missed_share
+from spinbench.methods.baselines.weight_moments import ORDERS, bound_missed_share, bound_moments
 from spinbench.methods.baselines.weighted import Rejection
 from spinbench.models import FactorGraph, generators
 
@@ -58,7 +58,7 @@ def test_the_density_sums_to_one_and_weights_keep_their_bounds(kind: str, propos
     assert bound_moments(tables, law) == pytest.approx(np.array(moments))
     log_z = np.logaddexp.reduce(log_q + weights)
     heaviest = np.argsort(-weights)[:3]
-    share = missed_share(np.array(moments) - np.array(ORDERS) * log_z, float(np.exp(log_q[heaviest]).sum()))
+    share = bound_missed_share(np.array(moments) - np.array(ORDERS) * log_z, float(np.exp(log_q[heaviest]).sum()))
     assert share >= np.exp(log_q + weights - log_z)[heaviest].sum() - 1e-9
 
 

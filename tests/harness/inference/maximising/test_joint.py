@@ -45,7 +45,7 @@ def test_random_models(seed, cards, with_zeros):
     assert expected[tuple(best.values())] == pytest.approx(expected.max())
     with np.errstate(invalid="ignore"):
         conditional = expected / expected.sum(axis=tuple(range(1, len(variables))), keepdims=True)
-    np.testing.assert_allclose(found.given(variables[0]), conditional, atol=1e-12)
+    np.testing.assert_allclose(found.conditional(variables[0]), conditional, atol=1e-12)
 
 
 def test_binary_pairwise_models_with_evidence_by_names():
@@ -89,7 +89,7 @@ def test_refusals(variables, message):
     with pytest.raises(ModelError, match=message):
         spinbench.joint(generators.grid(5, 5, 0.5, 0.5, seed=0), variables)
     with pytest.raises(ModelError, match="7 was given; the variables are 0, 1"):
-        spinbench.joint(generators.grid(5, 5, 0.5, 0.5, seed=0), [0, 1]).given(7)
+        spinbench.joint(generators.grid(5, 5, 0.5, 0.5, seed=0), [0, 1]).conditional(7)
 
 
 def test_where_elimination_is_too_wide_states_are_solved_one_by_one():
