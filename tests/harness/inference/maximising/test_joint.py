@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import spinbench
-from spinbench.errors import ModelError
+from spinbench.errors import IntractableError, ModelError
+from spinbench.inference.maximising import joint
 from spinbench.models import FactorGraph, PairwiseModel, generators, to_factor_graph
 from spinbench.models.evidence import condition
 
@@ -102,3 +103,14 @@ def test_where_elimination_is_too_wide_states_are_solved_one_by_one():
     marginals = spinbench.exact(model).marginals
     assert table.sum(axis=1)[1] == pytest.approx(marginals[0], abs=1e-9)
     assert table.sum(axis=0)[1] == pytest.approx(marginals[7], abs=1e-9)
+
+
+def test_a_wide_model_without_possible_states_is_refused(monkeypatch):
+    def refuse(*arguments, **options):
+        raise IntractableError("too wide")
+
+    monkeypatch.setattr(joint.reference, "pairs", refuse)
+    equal = np.where(np.eye(2, dtype=bool), 0.0, -np.inf)
+    model = FactorGraph.from_log_tables([2, 2], [([0, 1], equal), ([0, 1], equal[::-1])])
+    with pytest.raises(ModelError, match="no state has positive weight, so Z = 0"):
+        spinbench.joint(model, [0])
