@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache, partial
+from functools import partial
 from typing import Any, cast
 
 from spinbench.api import Backend, Method, Precision, Tier, malformed
@@ -19,11 +19,7 @@ from spinbench.inference.kernels import ANY, Wish
 if __name__ != "spinbench.inference.registry":
     raise ImportError(f"imported as {__name__}; import spinbench.inference.registry, not the checkout's folder")
 
-_ERRORS: dict[str, type[SpinbenchError]] = {
-    "unsupported": UnsupportedError,
-    "unavailable": UnavailableError,
-    "broken": BrokenPluginError,
-}
+_ERRORS: dict[str, type[SpinbenchError]] = {"unsupported": UnsupportedError, "unavailable": UnavailableError}
 
 
 @dataclass(frozen=True)
@@ -137,21 +133,9 @@ def support(method: str | Method, backend: str, wish: Wish = ANY) -> Support:
         SpinbenchError: a Method's class is malformed, or has the name of another one that is registered.
     """
     try:
-        m, b = _class_of(method), backend_class(backend)
+        return _support(_class_of(method), backend, wish)
     except BrokenPluginError as error:
         return Support("broken", str(error))
-    native, notes = bool(kernels.candidates(m.name, backend, wish)), kernels.describe_others(m.name, backend, wish)
-    tier: Tier = "native"
-    lacking = _missing_requirements(b, f"backend {backend}")
-    if not native:
-        if why := _no_engine(m, b, wish):
-            if wish == ANY:
-                why = f"{why}; {_elsewhere(m)}"
-            return Support("unsupported", "; ".join([why, *notes]))
-        tier, lacking = "generic", lacking or _missing_requirements(m, f"method {m.name}")
-    if lacking:
-        return Support("unavailable", lacking)
-    return Support(tier, notes=notes)
 
 
 def require_support(method: str | Method, backend: str, precision: Precision, wish: Wish = ANY) -> Support:
@@ -160,12 +144,34 @@ def require_support(method: str | Method, backend: str, precision: Precision, wi
     Raises:
         UnsupportedError, UnavailableError, BrokenPluginError: as `support` says.
     """
-    how = support(method, backend, wish)
+    return _require_support(_class_of(method), backend, precision, wish)
+
+
+# Once for each pair, since looking for what it requires takes as long as a small model's answer.
+@plugins.cache_until_forget
+def _require_support(method: type[Method], backend: str, precision: Precision, wish: Wish) -> Support:
+    how = _support(method, backend, wish)
     if not how.runs:
         raise _ERRORS[how.tier](how.reason)
     if PROVIDED[precision] not in backend_class(backend).provides:
         raise UnsupportedError(f"backend {backend} does not offer precision={precision}, but the other of the two")
     return how
+
+
+def _support(method: type[Method], backend: str, wish: Wish) -> Support:
+    cls, name = backend_class(backend), method.name
+    native, notes = bool(kernels.candidates(name, backend, wish)), kernels.describe_others(name, backend, wish)
+    tier: Tier = "native"
+    lacking = _missing_requirements(cls, f"backend {backend}")
+    if not native:
+        if why := _no_engine(method, cls, wish):
+            if wish == ANY:
+                why = f"{why}; {_elsewhere(method)}"
+            return Support("unsupported", "; ".join([why, *notes]))
+        tier, lacking = "generic", lacking or _missing_requirements(method, f"method {name}")
+    if lacking:
+        return Support("unavailable", lacking)
+    return Support(tier, notes=notes)
 
 
 def _no_engine(method: type[Method], backend: type[Backend], wish: Wish) -> str:
@@ -192,20 +198,19 @@ def why_no_program(method: type[Method], backend: type[Backend]) -> str:
 
 
 def _class_of(method: str | Method) -> type[Method]:
-    """A method's class. Kernels and records know methods by name, so no other class may have a registered one."""
     if isinstance(method, str):
         return method_class(method)
-    cls = type(method)
-    _check_method(cls)
-    if cls.name in names("methods") and (registered := method_class(cls.name)) is not cls:
-        raise SpinbenchError(f"{_path(cls)} was given, whose name {cls.name} is that of {_path(registered)}; rename it")
-    return cls
+    _check_method(type(method))
+    return type(method)
 
 
-@cache
+@plugins.cache_until_forget
 def _check_method(cls: type[Method]) -> None:
+    """Kernels and records know methods by name, so that no other class may have a registered one."""
     if why := malformed.why("methods", cls):
         raise SpinbenchError(f"{_path(cls)} was given, which {why}")
+    if cls.name in names("methods") and (registered := method_class(cls.name)) is not cls:
+        raise SpinbenchError(f"{_path(cls)} was given, whose name {cls.name} is that of {_path(registered)}; rename it")
 
 
 def _path(cls: type) -> str:
