@@ -70,11 +70,10 @@ class Estimator:
         request, bound, model = self._request, self._bound, self._bound.model
         if self._simple.is_solved and bound.method.kind != "direct":
             return self._exact(trace)
-        estimate = bound.method.estimate(model, bound.tables, trace)
-        validity.check(estimate, model, request.who)
-        self._keep_pairs(estimate, trace.samples)
-        estimate = validity.copy_estimate(estimate, model)
-        estimate = validity.widen_errors(request.options.precision, validity.flag_infinite_errors(estimate), model)
+        reported = bound.method.estimate(model, bound.tables, trace)
+        estimate = validity.flag_infinite_errors(validity.check(reported, model, request.who))
+        self._keep_pairs(reported, trace.samples)
+        estimate = validity.widen_errors(request.options.precision, estimate, model)
         # In sequence: probes are expensive and run only if no earlier check raised a flag.
         for check in self._checks:
             estimate = validity.add_flags(estimate, check(estimate))

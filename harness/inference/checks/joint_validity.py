@@ -13,9 +13,7 @@ from spinbench.errors import InvalidResultError, SpinbenchError
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spinbench.api.host_arrays import Draws, Pairs
+    from spinbench.api.host_arrays import Draws
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -80,15 +78,12 @@ def copy_draws(draws: Draws) -> Draws:
 
 def copy_pairs(estimate: Estimate) -> Estimate:
     """With copies of pairs: the method may write into them again."""
-    return replace(estimate, pairs=_copy_tables(estimate.pairs))
-
-
-def _copy_tables(tables: Pairs | Callable[[], Pairs]) -> Pairs | Callable[[], Pairs]:
-    if tables is None or callable(tables):
-        return tables
-    if isinstance(tables, list | tuple):
-        return [np.array(table) for table in tables]
-    return np.array(tables)
+    pairs = estimate.pairs
+    if isinstance(pairs, list | tuple):
+        pairs = [np.array(table) for table in pairs]
+    elif pairs is not None and not callable(pairs):
+        pairs = np.array(pairs)
+    return replace(estimate, pairs=pairs)
 
 
 def _sizes(model: Model) -> list[int]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -31,13 +30,17 @@ BOUND_ROUNDING = 1e-9
 _MOST = 2**1023
 
 
-def check(estimate: Estimate, model: Model, who: str) -> None:
+def check(estimate: Estimate, model: Model, who: str) -> Estimate:
     """Of a method's estimate for the model that it computed with.
 
     Args:
         estimate: as the method gives it.
         model: what `estimate` was asked about.
         who: method and backend, for the message.
+
+    Returns:
+        All of it but pairs, in arrays that no method writes into, float64 but for draws. Probabilities are clipped to
+        0 … 1, and error bounds no less than standard errors.
 
     Raises:
         InvalidResultError: marginals beside [0, 1], NaN (but where log Z is exact, and a marginal out of reach),
@@ -50,6 +53,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
         raise InvalidResultError(f"{who} gave {type(estimate).__name__}; an Estimate is needed")
     binary = model.all_binary
     sizes = [1] * model.num_variables if binary else list(model.cardinalities)
+    arrays: dict[str, Any] = {}
     if estimate.marginals is not None:
         p = _flat(estimate.marginals, sizes, binary, f"{who} gave marginals")
         solved = estimate.log_z_kind == "exact" and estimate.log_z is not None
@@ -60,6 +64,7 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
             total = np.add.reduceat(p, np.cumsum([0, *sizes[:-1]]))
             off = np.abs(total - 1) > SUM_ROUNDING
             _refuse(off, total, f"{who} gave marginals whose sums are not 1", "1", [1] * len(sizes))
+        arrays["marginals"] = np.clip(p, 0.0, 1.0)
     named = {
         "marginals_se": "errors of marginals",
         "marginals_error_bound": "error bounds of marginals",
@@ -69,48 +74,38 @@ def check(estimate: Estimate, model: Model, who: str) -> None:
     for name, label in named.items():
         values = getattr(estimate, name)
         if values is not None:
-            flat = _flat(values, sizes, binary, f"{who} gave {label}")
+            arrays[name] = flat = _flat(values, sizes, binary, f"{who} gave {label}")
             _refuse(flat < 0, flat, f"{who} gave {label}", "0 or more, or NaN,", sizes)
     _check_log_z(estimate, who)
     _check_bounds(estimate, who)
     _check_remarks(estimate, who)
     joint_validity.check_joint(estimate, model, who)
+    if "marginals_se" in arrays:
+        arrays["marginals_error_bound"] = np.maximum(arrays["marginals_se"], arrays["marginals_error_bound"])
+    if not binary:
+        arrays = {name: np.split(flat, np.cumsum(sizes)[:-1]) for name, flat in arrays.items()}
+    return _copy(estimate, arrays)
 
 
-def copy_estimate(estimate: Estimate, model: Model) -> Estimate:
-    """What was checked but pairs, in arrays that no method writes into, float64 but for draws.
-
-    Probabilities are clipped to 0 … 1, and error bounds no less than standard errors."""
-
-    def each(function: Callable[..., joint_validity.FloatArray], *values: Any) -> Any:
-        if values[0] is None:
-            return None
-        if model.all_binary:
-            return function(*values)
-        return list(map(function, *values))
-
-    real = partial(each, partial(np.array, dtype=np.float64))
-    p, se, error_bounds = (real(estimate.marginals), real(estimate.marginals_se), real(estimate.marginals_error_bound))
-    if se is not None:
-        error_bounds = each(np.maximum, se, error_bounds)
-    log_z_se, log_z_error_bound = estimate.log_z_se, estimate.log_z_error_bound
-    if log_z_se is not None:
-        log_z_error_bound = float(np.maximum(log_z_se, log_z_error_bound or 0.0))
-    numbers = {"log_z": estimate.log_z, "log_z_se": log_z_se, "log_z_error_bound": log_z_error_bound}
+def _copy(estimate: Estimate, arrays: Mapping[str, Any]) -> Estimate:
+    """With these arrays, Python's own numbers, and draws that no method writes into."""
+    log_z_error_bound = estimate.log_z_error_bound
+    if estimate.log_z_se is not None:
+        log_z_error_bound = max(estimate.log_z_se, log_z_error_bound or 0.0)
+    numbers = {"log_z": estimate.log_z, "log_z_se": estimate.log_z_se, "log_z_error_bound": log_z_error_bound}
+    diagnostics = {}
+    for name, value in estimate.diagnostics.items():
+        diagnostics[name] = int(value) if isinstance(value, int | np.integer) else float(value)
     return replace(
         estimate,
         doubts=tuple(" ".join(doubt.split()) for doubt in estimate.doubts),
-        marginals=each(partial(np.clip, a_min=0.0, a_max=1.0), p),
-        marginals_se=se,
-        marginals_error_bound=error_bounds,
-        ess=real(estimate.ess),
-        r_hat=real(estimate.r_hat),
         **{name: float(number) for name, number in numbers.items() if number is not None},  # type: ignore[arg-type]
         log_z_estimates={name: (float(z), float(error)) for name, (z, error) in estimate.log_z_estimates.items()},
-        diagnostics={name: _plain(value) for name, value in estimate.diagnostics.items()},
+        diagnostics=diagnostics,
         bounds=tuple(replace(b, value=float(b.value), delta=float(b.delta)) for b in estimate.bounds),
         draws=estimate.draws and joint_validity.copy_draws(estimate.draws),
         pairs=None,
+        **arrays,
     )
 
 
@@ -124,13 +119,6 @@ def flag_infinite_errors(estimate: Estimate) -> Estimate:
     if errors is not None and not np.isfinite(all_states.errors_of_all_states(errors)).all():
         return replace(estimate, doubts=(*estimate.doubts, "marginals unresolved"))
     return estimate
-
-
-def _plain(value: float) -> float:
-    """Python's own number."""
-    if isinstance(value, int | np.integer):
-        return int(value)
-    return float(value)
 
 
 def widen_errors(precision: Precision, estimate: Estimate, model: Model) -> Estimate:

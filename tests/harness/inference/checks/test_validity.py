@@ -159,11 +159,11 @@ def test_what_is_right_passes(kind: str, change: dict[str, Any]) -> None:
 
 def test_a_result_owns_its_numbers() -> None:
     given = np.array([1 + 9e-6, 0.7, 0.3], dtype=np.float32)[:2]
-    owned = validity.copy_estimate(replace(GOOD, marginals=given, log_z=np.float32(1.5), ess=[3, 4]), PAIR)
+    owned = validity.check(replace(GOOD, marginals=given, log_z=np.float32(1.5), ess=[3, 4]), PAIR, "x on y")
     given[:] = 0.0
     assert (owned.marginals.dtype, owned.marginals[0], round(float(owned.marginals[1]), 6)) == (np.float64, 1.0, 0.7)
     assert (type(owned.log_z), owned.ess.tolist()) == (float, [3.0, 4.0])
-    assert [part.max() for part in validity.copy_estimate(GOOD_K_ARY, K_ARY).marginals] == [0.8, 0.4]
+    assert [part.max() for part in validity.check(GOOD_K_ARY, K_ARY, "x on y").marginals] == [0.8, 0.4]
 
 
 def test_a_result_owns_what_stands_beside_its_marginals() -> None:
@@ -171,7 +171,7 @@ def test_a_result_owns_what_stands_beside_its_marginals() -> None:
     states, weights, pairs = np.array([[0, 1], [1, 1]]), np.zeros(2), np.array([0.15])
     given = replace(GOOD, diagnostics=told, draws=(states, weights), pairs=pairs)
     copied = copy_pairs(given)
-    owned = validity.copy_estimate(given, PAIR)
+    owned = validity.check(given, PAIR, "x on y")
     for array in (states, weights, pairs):
         array[:] = 7
     told["rate"] = np.longdouble(9)
@@ -193,23 +193,23 @@ def test_a_result_owns_what_stands_beside_its_marginals() -> None:
     ],
 )
 def test_numbers_that_nobody_knows_are_doubted(more: dict[str, Any], status: str) -> None:
-    assert validity.flag_infinite_errors(validity.copy_estimate(replace(GOOD, **more), PAIR)).status == status
+    assert validity.flag_infinite_errors(validity.check(replace(GOOD, **more), PAIR, "x on y")).status == status
 
 
 def test_error_bounds_are_no_less_than_standard_errors() -> None:
     wider = {"marginals_se": np.array([0.2, 0.2]), "log_z_se": 0.4}
-    found = validity.copy_estimate(replace(GOOD, **{**SURE, **wider}), PAIR)
+    found = validity.check(replace(GOOD, **{**SURE, **wider}), PAIR, "x on y")
     assert found.marginals_error_bound.tolist() == [0.2, 0.3]
     assert found.log_z_error_bound == 0.4
-    assert validity.copy_estimate(replace(GOOD, **SURE), PAIR).marginals_error_bound.tolist() == [0.1, 0.3]
+    assert validity.check(replace(GOOD, **SURE), PAIR, "x on y").marginals_error_bound.tolist() == [0.1, 0.3]
 
 
 def test_errors_of_several_states_that_nobody_knows_are_doubted() -> None:
     errors = [np.array([0.1, 0.1]), np.array([0.1, np.inf, 0.1])]
     assert validity.flag_infinite_errors(
-        validity.copy_estimate(replace(GOOD_K_ARY, marginals_se=errors), K_ARY)
+        validity.check(replace(GOOD_K_ARY, marginals_se=errors), K_ARY, "x on y")
     ).status == ("marginals unresolved")
-    assert validity.flag_infinite_errors(validity.copy_estimate(GOOD_K_ARY, K_ARY)).status == "ok"
+    assert validity.flag_infinite_errors(validity.check(GOOD_K_ARY, K_ARY, "x on y")).status == "ok"
 
 
 def test_what_is_no_estimate_is_refused() -> None:
