@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -217,12 +218,13 @@ class Trace:
         """
         if groups < FEWEST_GROUPS:
             raise ValueError(f"groups={groups} was given; {FEWEST_GROUPS} or more are needed")
-        whole = self._grouped(groups)
-        value, count = np.asarray(function(whole), dtype=np.float64), len(whole.counts)
+        batches, counts = self._grouped(groups)
+        value, count = np.asarray(function(self._part(batches, counts)), dtype=np.float64), len(counts)
         if count < FEWEST_GROUPS:
             return np.full(value.shape, np.inf)
-        left = np.array([function(whole._part([h for h in range(count) if h != g])) for g in range(count)], np.float64)
-        shares = np.array(whole.counts, dtype=np.float64).reshape(-1, *([1] * value.ndim)) / sum(whole.counts)
+        parts = [self._part(batches[:g] + batches[g + 1 :], counts[:g] + counts[g + 1 :]) for g in range(count)]
+        left = np.array([function(part) for part in parts], np.float64)
+        shares = np.array(counts, dtype=np.float64).reshape(-1, *([1] * value.ndim)) / sum(counts)
         pseudo = value / shares - (1 / shares - 1) * left
         centre = count * value - ((1 - shares) * left).sum(axis=0)
         error = np.sqrt(((pseudo - centre) ** 2 / (1 / shares - 1)).mean(axis=0))
@@ -248,28 +250,22 @@ class Trace:
         """The same run merged into few batches, which suffice for means; the trace itself if it stores draws."""
         if len(self._batches) < 2 * self._coarse or any(reduction != "sum" for reduction in self.reductions.values()):
             return self
-        coarse, grouped = copy.copy(self), self._grouped(self._coarse)
-        coarse._batches, coarse.counts = grouped._batches, grouped.counts
+        coarse = copy.copy(self)
+        coarse._batches, coarse.counts = self._grouped(self._coarse)
         return coarse
 
-    def _grouped(self, groups: int) -> Trace:
+    def _grouped(self, groups: int) -> tuple[list[dict[str, FloatArray]], list[int]]:
         """Neighbouring batches joined, so that there are at most so many, about equally long."""
         ends = np.cumsum(self.counts)
         place = np.minimum((ends - np.array(self.counts) / 2) * groups // max(ends[-1:], default=1), groups - 1)
-        grouped = self._part([])
-        for group in np.unique(place):
-            inside = np.flatnonzero(place == group)
-            grouped._batches.append(reduce(self._join, (self._batches[i] for i in inside)))
-            grouped.counts.append(sum(self.counts[i] for i in inside))
-        grouped.samples = sum(grouped.counts)
-        return grouped
+        starts = [*np.flatnonzero(np.diff(place, prepend=-1)).tolist(), len(place)]
+        batches = [reduce(self._join, self._batches[low:high]) for low, high in pairwise(starts)]
+        return batches, [sum(self.counts[low:high]) for low, high in pairwise(starts)]
 
-    def _part(self, batches: Sequence[int]) -> Trace:
-        """A trace of some of the batches."""
+    def _part(self, batches: list[dict[str, FloatArray]], counts: list[int]) -> Trace:
+        """A trace of these batches alone."""
         part = Trace(self.reductions)
-        part._batches = [self._batches[i] for i in batches]
-        part.counts = [self.counts[i] for i in batches]
-        part.samples = sum(part.counts)
+        part._batches, part.counts, part.samples = batches, counts, sum(counts)
         return part
 
     def _join(self, first: dict[str, FloatArray], second: dict[str, FloatArray]) -> dict[str, FloatArray]:

@@ -79,7 +79,6 @@ def drive(
         schedule = SampleSchedule(budget, trace)
     else:
         schedule = TimeSchedule(budget, trace, clock, pilot.seconds_per_step, shortest_batch(engine))
-    schedule.begin()
     with clock:
         state = pilot.state if pilot.state is not None else engine.init(seed, start)
     trace.seconds = budget.seconds

@@ -43,13 +43,20 @@ class ProgramEngine:
         self._backend = backend = backend if program.compiled else Host(precision=backend.precision)
         self._step, self._warm_step = _accept_index(program.step), _accept_index(program.warm)
         self._reductions = dict(reductions)
+        # Sums of float32 also carry what rounding took, without which sums of 10^6 equal terms are 1 % off.
+        self._compensated = {
+            name for name in reductions if reductions[name] == "sum" and backend.precision == "float32"
+        }
         self.transfer_seconds = 0.0
         """Spent on moving arrays between host and device so far; parts of what the driver times."""
         self._arithmetic = backend.operations(Arithmetic)
         self._tables = self._put(tables)
         self._init = backend.compile(self._run_init)
         self._warm = backend.compile(self._run_warm)
-        self._adapt = {last: backend.compile(self._adapt_to(last)) for last in (False, True)}
+        self._adapt = {
+            last: backend.compile(lambda tables, inner, last=last: program.adapt(tables, inner, last))
+            for last in (False, True)
+        }
         self._advance = backend.compile(self._run_batch)
         self._look = backend.compile(self._run_look)
         self._temper = backend.compile(self._run_tempered)
@@ -160,9 +167,6 @@ class ProgramEngine:
     def _run_init(self, key: Key, tables: Tables, start: Array) -> State:
         return self._program.init(self._backend.fold_in(key, 0), tables, start)
 
-    def _adapt_to(self, last: bool) -> Callable[[Tables, State], State]:
-        return lambda tables, inner: self._program.adapt(tables, inner, last)
-
     def _run_warm(self, key: Key, index: Index, steps: Index, tables: Tables, inner: State) -> State:
         def body(i: Index, carry: State) -> State:
             return self._warm_step(self._backend.fold_in(key, index + i), tables, carry, index + i)
@@ -201,22 +205,18 @@ class ProgramEngine:
         check_reported(empty, self._reductions)
         totals = {name: self._empty(name, empty[name]) for name in self._reductions}
         inner, totals = self._backend.fori_loop(0, steps, body, (inner, totals))
-        return inner, {name: total[0] if self._compensates(name) else total for name, total in totals.items()}
-
-    def _compensates(self, name: str) -> bool:
-        """Sums of float32 also carry what rounding took, without which sums of 10^6 equal terms are 1 % off."""
-        return self._reductions[name] == "sum" and self._backend.precision == "float32"
+        return inner, {name: total[0] if name in self._compensated else total for name, total in totals.items()}
 
     def _empty(self, name: str, like: Array) -> Array | tuple[Array, Array]:
         fill = {"logsumexp": -np.inf}.get(self._reductions[name], 0.0)
         total = self._backend.xp.full_like(like, fill)
-        if self._compensates(name):
+        if name in self._compensated:
             return (total, self._backend.xp.full_like(like, 0.0))
         return total
 
     def _combine(self, name: str, total: Array, value: Array) -> Array | tuple[Array, Array]:
         match self._reductions[name]:
-            case "sum" if self._compensates(name):
+            case "sum" if name in self._compensated:
                 sum_so_far, excess = total
                 return self._arithmetic.add_compensated(sum_so_far, excess, value)
             case "sum":

@@ -55,13 +55,6 @@ def spread_starts(model: Model, chains: int, seed: int, sampler: bool) -> np.nda
     return start
 
 
-def initial_states(method: Method, model: Model, chains: int, seed: int) -> np.ndarray:
-    """(N, C) states as `spread_starts`; int8 zeros for a method to which they do not matter."""
-    if method.kind in ("draws", "direct"):
-        return np.zeros((model.num_variables, chains), dtype=np.int8)
-    return spread_starts(model, chains, seed, method.kind == "sampler")
-
-
 def check_start(start: np.ndarray, model: Model) -> np.ndarray:
     """A user's states, int8 or int32.
 

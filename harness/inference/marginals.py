@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from spinbench.api import Estimate
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics import all_states
-
-if TYPE_CHECKING:
-    from spinbench.api.host_arrays import PerVariable
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -155,22 +152,15 @@ class ManyStateMarginals(Marginals, Ragged):
 
 def wrap_marginals(estimate: Estimate) -> Estimate:
     """An estimate whose marginals and their errors are in the containers of this module; None stays None."""
-    shared: dict[str, Any] = {
-        name: _as_ragged(getattr(estimate, name)) for name in ("marginals_se", "marginals_error_bound", "ess", "r_hat")
-    }
-    return replace(estimate, marginals=_marginals(estimate.marginals), **shared)
-
-
-def _marginals(values: PerVariable | None) -> ManyStateMarginals | BinaryMarginals | None:
-    if values is None:
-        return None
-    if isinstance(values, list):
-        return ManyStateMarginals(values)
-    return values.view(BinaryMarginals)
-
-
-def _as_ragged(values: PerVariable | None) -> FloatArray | Ragged | None:
-    return Ragged(values) if isinstance(values, list) else values
+    wrapped: dict[str, Any] = {}
+    for name in ("marginals_se", "marginals_error_bound", "ess", "r_hat"):
+        if isinstance(values := getattr(estimate, name), list):
+            wrapped[name] = Ragged(values)
+    if isinstance(estimate.marginals, list):
+        wrapped["marginals"] = ManyStateMarginals(estimate.marginals)
+    elif estimate.marginals is not None:
+        wrapped["marginals"] = estimate.marginals.view(BinaryMarginals)
+    return replace(estimate, **wrapped)
 
 
 def _plain(values: Any) -> Any:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import numpy as np
+
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import deadline, platforms
@@ -25,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    import numpy as np
-
     from spinbench.api import Engine, Method, Precision, State
-    from spinbench.inference import preflight, result
+    from spinbench.inference import result
     from spinbench.inference.budget import Budget
     from spinbench.models import Model
 
@@ -192,8 +192,10 @@ def exact(
 def _starting_states(request: Request, model: Model) -> np.ndarray:
     """(N, C) states that the chains start from, of the model as the method takes it."""
     start, options = request.options.start, request.options
+    if start is None and request.method.kind in ("draws", "direct"):  # to which they do not matter
+        return np.zeros((model.num_variables, options.chains), dtype=np.int8)
     if start is None:
-        return initial_states.initial_states(request.method, model, options.chains, options.seed)
+        return initial_states.spread_starts(model, options.chains, options.seed, request.is_sampler)
     if not isinstance(start, str):
         return initial_states.check_start(initial_states.merge_start(start, request.model, model), model)
     initial_states.check_name(start, request.method)

@@ -53,10 +53,6 @@ class Schedule(ABC):
     def batches(self) -> Iterator[int]:
         """Steps of each batch, until the budget is spent; a merge of the trace's batches makes later ones longer."""
 
-    def begin(self) -> None:
-        """Raises BudgetError where not even one sample fits."""
-        return
-
     def extend_after_burn_in(self, burn_in: int) -> None:
         """After so many steps of burn-in; raises BudgetError where the budget is spent."""
         return
@@ -125,6 +121,9 @@ class TimeSchedule(Schedule):
     trace, and takes as much longer than one on the way as that has more batches: no more are kept than half of what is
     free suffices for. The first loads what all need and is not counted; what some do once and for all says nothing of
     those to come, which take as long as the briefest so far.
+
+    Raises:
+        BudgetError: not even one sample fits.
     """
 
     def __init__(
@@ -142,6 +141,10 @@ class TimeSchedule(Schedule):
         else:
             self.end_of_burn_in = MAX_BURN_IN * budget.seconds
             self.burn_in = max(1, round(budget.seconds / 10 / seconds_per_step))
+        if self._is_late(clock.spent - clock.idle_seconds + seconds_per_step):
+            raise BudgetError(
+                f"a budget of {budget} is too short: a sample takes {seconds_per_step:.3g} s; give more seconds"
+            )
 
     @property
     def progress(self) -> float:
@@ -165,13 +168,6 @@ class TimeSchedule(Schedule):
                 yield
         except deadline.OverdueError:
             raise BudgetError(f"a budget of {self._budget} ended before the first sample; give more seconds") from None
-
-    def begin(self) -> None:
-        """Raises BudgetError where not even one sample fits."""
-        if self._is_late(self._clock.spent - self._clock.idle_seconds + self._per_step):
-            raise BudgetError(
-                f"a budget of {self._budget} is too short: a sample takes {self._per_step:.3g} s; give more seconds"
-            )
 
     def extend_after_burn_in(self, burn_in: int) -> None:
         """The run ends later by what burn-in waited while others had the machine, where that is much.

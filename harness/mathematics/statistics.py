@@ -31,7 +31,8 @@ MANY_CHAINS = 16
 def blocks(rows: int, numbers: int) -> Iterator[slice]:
     """Slices of rows of so many numbers each that are worked on at a time; one at least."""
     step = max(1, _BLOCK // max(numbers, 1))
-    return (slice(first, first + step) for first in range(0, max(rows, 1), step))
+    for first in range(0, max(rows, 1), step):
+        yield slice(first, first + step)
 
 
 def standard_error(series: FloatArray) -> FloatArray:
@@ -45,9 +46,11 @@ def standard_error(series: FloatArray) -> FloatArray:
     """
     shape = series.shape[1:-1]
     flat = series.reshape(len(series), int(np.prod(shape)), series.shape[-1])
-    parts = [flat[:, rows] for rows in blocks(flat.shape[1], len(flat) * flat.shape[-1])]
-    halves = ((part, half_means(part)) for part in parts)
-    return np.concatenate([errors_and_variances(part, means, apart(means))[0] for part, means in halves]).reshape(shape)
+    errors = np.empty(flat.shape[1])
+    for rows in blocks(flat.shape[1], len(flat) * flat.shape[-1]):
+        means = half_means(flat[:, rows])
+        errors[rows] = errors_and_variances(flat[:, rows], means, apart(means))[0]
+    return errors.reshape(shape)
 
 
 def half_means(series: FloatArray) -> FloatArray:

@@ -165,18 +165,13 @@ _latest: CellOutput | None = None
 def current_cell_output() -> CellOutput | None:
     """Of the cell that a notebook is executing; None where this is no notebook's kernel, but a script, say."""
     global _latest
-    shell = _shell()
-    if shell is None:
+    ipython = sys.modules.get("IPython")
+    # Whoever runs a notebook has loaded IPython; a forked child has no reader.
+    if ipython is None or multiprocessing.parent_process():
+        return None
+    shell = ipython.get_ipython()
+    if getattr(shell, "kernel", None) is None:  # a terminal's
         return None
     if _latest is None or _latest.execution != shell.execution_count:
         _latest = CellOutput(shell)
     return _latest
-
-
-def _shell() -> InteractiveShell | None:
-    """Whoever runs a notebook has loaded IPython; the shell of a terminal has no kernel, a forked child no reader."""
-    ipython = sys.modules.get("IPython")
-    if ipython is None or multiprocessing.parent_process():
-        return None
-    shell = ipython.get_ipython()
-    return shell if getattr(shell, "kernel", None) is not None else None
