@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -123,12 +122,18 @@ class Trace:
             InvalidResultError: one that the reductions name is not there, or holds no numbers.
         """
         check_reported(batch, self.reductions)
-        stored = {name: _numbers(batch[name], name) for name in self.reductions}
+        stored = {}
+        for name in self.reductions:
+            try:
+                stored[name] = np.array(batch[name], dtype=np.float64, order="C")
+            except (TypeError, ValueError) as error:
+                kind = getattr(batch[name], "dtype", type(batch[name]).__name__)
+                raise InvalidResultError(f"a batch of steps reported {name!r} as {kind}; numbers are needed") from error
         if not self._batches:
             size = sum(array.nbytes for array in stored.values())
             self._capacity = min(max(MAX_BYTES // max(size, 1), FEWEST_KEPT), self._most) // 2 * 2
         if joined:
-            self._batches[-1] = self._join(self._batches[-1], stored)
+            self._batches[-1] = self._join([self._batches[-1], stored])
             self.counts[-1] += count
         else:
             self._batches.append(stored)
@@ -144,23 +149,13 @@ class Trace:
         """Join batches 0 and 1, 2 and 3, …; an odd last batch stays."""
         pairs = range(0, len(self._batches) - 1, 2)
         tail = self._batches[len(pairs) * 2 :]
-        self._batches = [self._join(self._batches[i], self._batches[i + 1]) for i in pairs] + tail
+        self._batches = [self._join(self._batches[i : i + 2]) for i in pairs] + tail
         tail_counts = self.counts[len(pairs) * 2 :]
         self.counts = [self.counts[i] + self.counts[i + 1] for i in pairs] + tail_counts
 
     def total(self, name: str) -> FloatArray:
         """The reduction over all steps: the sum, the log of the sum of exponentials, or the last value."""
-        parts = [batch[name] for batch in self._batches]
-        match self.reductions[name]:
-            case "sum":
-                total = parts[0] + 0.0
-                for part in parts[1:]:
-                    total += part
-                return total
-            case "logsumexp":
-                return np.asarray(np.logaddexp.reduce(parts, axis=0))
-            case _:
-                return parts[-1]
+        return combine_parts(self.reductions[name], [batch[name] for batch in self._batches])
 
     def mean(self, name: str) -> FloatArray:
         """The mean over steps of a summed statistic (log of the mean for "logsumexp"); the chain axis remains."""
@@ -259,7 +254,7 @@ class Trace:
         ends = np.cumsum(self.counts)
         place = np.minimum((ends - np.array(self.counts) / 2) * groups // max(ends[-1:], default=1), groups - 1)
         starts = [*np.flatnonzero(np.diff(place, prepend=-1)).tolist(), len(place)]
-        batches = [reduce(self._join, self._batches[low:high]) for low, high in pairwise(starts)]
+        batches = [self._join(self._batches[low:high]) for low, high in pairwise(starts)]
         return batches, [sum(self.counts[low:high]) for low, high in pairwise(starts)]
 
     def _part(self, batches: list[dict[str, FloatArray]], counts: list[int]) -> Trace:
@@ -268,17 +263,27 @@ class Trace:
         part._batches, part.counts, part.samples = batches, counts, sum(counts)
         return part
 
-    def _join(self, first: dict[str, FloatArray], second: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    def _join(self, batches: Sequence[dict[str, FloatArray]]) -> dict[str, FloatArray]:
+        """One batch of several."""
         sums = {}
         for name, reduction in self.reductions.items():
-            match reduction:
-                case "sum":
-                    sums[name] = first[name] + second[name]
-                case "logsumexp":
-                    sums[name] = np.logaddexp(first[name], second[name])
-                case _:
-                    sums[name] = second[name]
+            sums[name] = combine_parts(reduction, [batch[name] for batch in batches])
         return sums
+
+
+def combine_parts(reduction: Reduction, parts: Sequence[FloatArray]) -> FloatArray:
+    """The reduction over a run of those over its parts, in their order: the sum, the log of the sum of exponentials, or
+    the last value."""
+    match reduction:
+        case "sum":
+            total = parts[0] + 0.0
+            for part in parts[1:]:
+                total += part
+            return total
+        case "logsumexp":
+            return np.asarray(np.logaddexp.reduce(parts, axis=0))
+        case _:
+            return parts[-1]
 
 
 def check_reported(batch: Mapping[str, object], reductions: Mapping[str, Reduction]) -> None:
@@ -303,11 +308,3 @@ def check_seen(seen: Mapping[str, object], *names: str) -> None:
     if lacking := [name for name in names if name not in seen]:
         keys = ", ".join(map(repr, seen)) or "nothing"
         raise InvalidResultError(f"a look at the chains gave {keys}; the method needs {', '.join(map(repr, lacking))}")
-
-
-def _numbers(values: npt.NDArray[np.generic], name: str) -> FloatArray:
-    try:
-        return np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        kind = getattr(values, "dtype", type(values).__name__)
-        raise InvalidResultError(f"a batch of steps reported {name!r} as {kind}; numbers are needed") from error

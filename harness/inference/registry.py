@@ -95,12 +95,18 @@ def removed_settings(method: type[Method]) -> Mapping[str, str]:
     return removed
 
 
-def make_method(method: str | type[Method], settings: dict[str, Any]) -> Method:
-    """A method with settings, of a registered name or a class.
+def make_method(method: str | type[Method] | Method, settings: dict[str, Any]) -> Method:
+    """A method with settings, of a registered name or a class; one that has its settings as it is.
 
     Raises:
         SpinbenchError: what is wrong with its class, or with a setting's name or value.
     """
+    if isinstance(method, Method):
+        if settings:
+            raise SpinbenchError(
+                f"{', '.join(settings)} was given beside a Method, which has its settings; give its name"
+            )
+        return method
     cls = method_class(method) if isinstance(method, str) else method
     _check_method(cls)
     name = cls.name

@@ -111,7 +111,9 @@ def check_request(
         raise SpinbenchError(f"simplify={options.simplify!r} was given; true or false is needed")
     if options.precision not in ("float32", "float64"):
         raise SpinbenchError(f"precision={options.precision!r} was given; float32 and float64 are allowed")
-    chosen, wish = _make_method(method, settings), kernels.Wish(options.tier, options.kernel)
+    if not isinstance(method, str | Method):
+        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
+    chosen, wish = registry.make_method(method, settings), kernels.Wish(options.tier, options.kernel)
     support = registry.require_support(chosen, backend, options.precision, wish)
     if chosen.kind != "direct":
         check_weight_range(chosen.name, model, options.precision)
@@ -177,13 +179,3 @@ def _parse_budget(budget_option: Budget | int | str, options: Options, method: M
     if method.kind == "iteration":
         return dataclasses.replace(budget, burn_in=0)
     return budget
-
-
-def _make_method(method: str | Method, settings: dict[str, object]) -> Method:
-    if not isinstance(method, str | Method):
-        raise SpinbenchError(f"method={method!r} was given; a name such as 'gibbs' or a Method is needed")
-    if isinstance(method, str):
-        return registry.make_method(method, settings)
-    if settings:
-        raise SpinbenchError(f"{', '.join(settings)} was given beside a Method, which has its settings; give its name")
-    return method

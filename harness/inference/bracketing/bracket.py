@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation import child, deadline
-from spinbench.inference.bracketing.interval import Finding, Interval, is_closed, summarise
+from spinbench.inference.bracketing.interval import Finding, Interval, summarise
 from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, find_bounds, load
 from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
 from spinbench.inference.checks.best_states import bound_above
@@ -97,7 +97,8 @@ def bracket(
             reason = _refusal(listen, BoundRequest(model, source.name, share, seed, delta, max_gib), limit)
             if reason and len(findings) == before:
                 refused[source.name] = reason
-            if is_closed(findings, gap):
+            verdict = interval().verdict
+            if verdict == "exact" or (gap is not None and verdict == "resolved"):
                 break
         return interval()
 

@@ -113,13 +113,6 @@ class Interval:
         return f"Interval({self.model!r}: {'; '.join(self.sentences())})"
 
 
-def is_closed(findings: Sequence[Finding], gap: float | None) -> bool:
-    """Whether log Z is known exactly, or within so many nats."""
-    bounds = _bounds(findings)
-    narrow = gap is not None and _width(_best(bounds, "lower"), _best(bounds, "upper")) <= gap
-    return narrow or any(bound.grade == "exact" for bound in bounds)
-
-
 def summarise(
     findings: Sequence[Finding],
     gap: float | None,

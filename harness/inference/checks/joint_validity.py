@@ -56,8 +56,11 @@ def check_joint(estimate: Estimate, model: Model, who: str) -> None:
     """
     if not isinstance(model, FactorGraph) and model.groups and estimate.marginals_se is not None:
         _check_groups(estimate.marginals, model, who)
-    sizes = _sizes(model)
     if estimate.pairs is not None and not callable(estimate.pairs):
+        if isinstance(model, FactorGraph):
+            sizes = [factor.log_table.size for factor in model.factors]
+        else:
+            sizes = [len(model.edges)]
         pairs = _tables(estimate.pairs, sizes, f"{who} gave pairs")
         for table in pairs:
             _refuse(table[~((table >= -ROUNDING) & (table <= 1 + ROUNDING))], f"{who} gave pairs", "0 to 1")
@@ -84,12 +87,6 @@ def copy_pairs(estimate: Estimate) -> Estimate:
     elif pairs is not None and not callable(pairs):
         pairs = np.array(pairs)
     return replace(estimate, pairs=pairs)
-
-
-def _sizes(model: Model) -> list[int]:
-    if isinstance(model, FactorGraph):
-        return [factor.log_table.size for factor in model.factors]
-    return [len(model.edges)]
 
 
 def _tables(values: object, sizes: list[int], who: str) -> list[FloatArray]:

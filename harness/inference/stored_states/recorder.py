@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Engine, Reduction, State
+from spinbench.api.trace import combine_parts
 from spinbench.errors import InvalidResultError, SpinbenchError, UnsupportedError
 from spinbench.inference.budget import Budget
 from spinbench.inference.stored_states.exports import variable_labels
@@ -107,7 +108,10 @@ class RecordingEngine:
                 self._step, steps = self._step + piece, steps - piece
                 if piece and self._step % self._every == 0:
                     self._record(state)
-        return state, {name: self._merge(name, parts) for name in self._reductions}
+        whole = {}
+        for name, reduction in self._reductions.items():
+            whole[name] = combine_parts(reduction, [part[name] for part in parts])
+        return state, whole
 
     def last_states(self, seed: int) -> UnsignedArray:
         """(C, S, M) the last S of the states, of the variables that the user gave; of a file mapped, not read.
@@ -146,16 +150,6 @@ class RecordingEngine:
         if len(self._states) >= 2 * self._keep:
             self._states.halve()
             self._every *= 2
-
-    def _merge(self, name: str, parts: list[Statistics]) -> np.ndarray:
-        values = [part[name] for part in parts]
-        match self._reductions[name]:
-            case "sum":
-                return np.asarray(np.sum(values, axis=0))
-            case "logsumexp":
-                return np.asarray(np.logaddexp.reduce(values, axis=0))
-            case _:
-                return values[-1]
 
 
 def check_states(states: npt.ArrayLike | None, model: Model, who: str) -> npt.NDArray[np.int64]:

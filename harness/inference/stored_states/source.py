@@ -66,15 +66,58 @@ class RunSource:
         return _evaluate(self.pairs)
 
     def find_best_state(self, draws: Draws | None, marginals: Marginals | None) -> StateAndWeight:
-        """The best state that is known, or found among these draws and near these marginals, and its log weight."""
-        if self.best is not None or self.model is None:
+        """(M,) the heaviest state that is known of the variables that the user gave, and its log weight; None: none.
+
+        Args:
+            draws, marginals: of the result, or None.
+
+        Raises:
+            InvalidResultError: the chains did not end in states.
+        """
+        model = self.model
+        if self.best is not None or model is None:
             return self.best or (None, None)
         if self.max_bytes is not None:
-            state, weight = heaviest(self.model, max_bytes=self.max_bytes)
-            return lift_states(self.model, state[None])[0], weight
-        return find_best_state(
-            self.model, self.method_model or self.model, _evaluate(self.last), self.stored, draws, marginals
-        )
+            state, weight = heaviest(model, max_bytes=self.max_bytes)
+            return lift_states(model, state[None])[0], weight
+        candidates = [*self._candidates(model, draws, marginals)]
+        if not candidates:
+            return None, None
+        states = np.concatenate(candidates)
+        logs = _weigh(model, states)
+        heavy = _heaviest(logs)
+        _, first = np.unique(states[heavy], axis=0, return_index=True)
+        ascended = ascend_to_maxima(model, states[heavy[np.sort(first)[:MAX_RAISED]]].T).T
+        best, weight = states[int(logs.argmax())], float(logs.max())
+        logs = _weigh(model, ascended)
+        if logs.max() > weight:
+            best, weight = ascended[int(logs.argmax())], float(logs.max())
+        if weight == -np.inf:
+            return None, None
+        return lift_states(model, best[None])[0], weight
+
+    def _candidates(self, model: Model, draws: Draws | None, marginals: Marginals | None) -> Iterator[IntArray]:
+        """(S, N) states of the model."""
+        last, method_model = _evaluate(self.last), self.method_model or model
+        if last is not None:
+            ended = check_states(last, method_model, "a method").T
+            yield lower_states(model, lift_states(method_model, ended))
+        if self.stored is not None:
+            # Chain by chain: states may lie in a file and have 64 bits here.
+            for chain in self.stored:
+                states = lower_states(model, chain)
+                yield states[np.sort(_heaviest(_weigh(model, states)))]
+        if draws is not None:
+            yield lower_states(model, np.asarray(draws[0]).T)
+        if marginals is not None:
+            p = marginals.by_variable()
+            mode = np.array([int(each.argmax()) for each in p])
+            origin = model.origin
+            possible = origin is None or all(
+                k in states for k, states in zip(mode.tolist(), origin.states, strict=True)
+            )
+            if possible and all(np.isfinite(each).all() for each in p):
+                yield lower_states(model, mode[None])
 
     def __getstate__(self) -> dict[str, object]:
         """With the states themselves: what makes them need not be known to another process."""
@@ -85,71 +128,6 @@ def _evaluate(value: Value | Callable[[], Value]) -> Value:
     if callable(value):
         return value()
     return value
-
-
-def find_best_state(
-    model: Model,
-    method_model: Model,
-    last: np.ndarray | None,
-    stored: np.ndarray | None,
-    draws: Draws | None,
-    marginals: Marginals | None,
-) -> StateAndWeight:
-    """(M,) the heaviest state that is known of the variables that the user gave, and its log weight; None: none.
-
-    Args:
-        model: that was given to `run`.
-        method_model: that the method computed with.
-        last: (N, C) states of `method_model` in which the chains ended, or None.
-        stored: (C, S, M) states that were kept, or None.
-        draws, marginals: of the result, or None.
-
-    Raises:
-        InvalidResultError: the chains did not end in states.
-    """
-    candidates = [*_candidates(model, method_model, last, stored, draws, marginals)]
-    if not candidates:
-        return None, None
-    states = np.concatenate(candidates)
-    logs = _weigh(model, states)
-    heavy = _heaviest(logs)
-    _, first = np.unique(states[heavy], axis=0, return_index=True)
-    ascended = ascend_to_maxima(model, states[heavy[np.sort(first)[:MAX_RAISED]]].T).T
-    best, weight = states[int(logs.argmax())], float(logs.max())
-    logs = _weigh(model, ascended)
-    if logs.max() > weight:
-        best, weight = ascended[int(logs.argmax())], float(logs.max())
-    if weight == -np.inf:
-        return None, None
-    return lift_states(model, best[None])[0], weight
-
-
-def _candidates(
-    model: Model,
-    method_model: Model,
-    last: np.ndarray | None,
-    stored: np.ndarray | None,
-    draws: Draws | None,
-    marginals: Marginals | None,
-) -> Iterator[IntArray]:
-    """(S, N) states of the model."""
-    if last is not None:
-        ended = check_states(last, method_model, "a method").T
-        yield lower_states(model, lift_states(method_model, ended))
-    if stored is not None:
-        # Chain by chain: states may lie in a file and have 64 bits here.
-        for chain in stored:
-            states = lower_states(model, chain)
-            yield states[np.sort(_heaviest(_weigh(model, states)))]
-    if draws is not None:
-        yield lower_states(model, np.asarray(draws[0]).T)
-    if marginals is not None:
-        p = marginals.by_variable()
-        mode = np.array([int(each.argmax()) for each in p])
-        origin = model.origin
-        possible = origin is None or all(k in states for k, states in zip(mode.tolist(), origin.states, strict=True))
-        if possible and all(np.isfinite(each).all() for each in p):
-            yield lower_states(model, mode[None])
 
 
 def _heaviest(logs: npt.NDArray[np.float64]) -> IntArray:
