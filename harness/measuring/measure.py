@@ -7,7 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinbench.measuring import environment, isolation, provenance
 from spinbench.measuring.cells import protocol_digest
@@ -23,15 +23,12 @@ from spinbench.measuring.records import (
 )
 from spinbench.metrics import MIXING
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
 # Seconds that a cell may take beyond its budget by default (`time_limit`).
 TIME_LIMIT = 300.0
 
 
 def measure_cell(
-    config: DictConfig | Mapping[str, object],
+    config: Mapping[str, Any],
     *,
     git: Mapping[str, Any] | None = None,
     plugins: Mapping[str, Any] | None = None,
@@ -41,23 +38,22 @@ def measure_cell(
     """Measure one cell in a child process; whatever happens there comes back as a record.
 
     Args:
-        config: a composed configuration (plain or OmegaConf); see conf/config.yaml.
+        config: a composed configuration, as plain data; see conf/config.yaml.
         git: state of the measured code; None: asked now.
         plugins: where those of other distributions come from; None: asked now.
         pool: of warm workers; None: one process for this cell alone.
         before: seconds of the stages that the cell has behind it.
     """
-    whole = _plain_config(config)
-    cell = extract_cell(whole)
+    cell = extract_cell(config)
     state = dict(git or environment.code_state())
-    limit = float(whole.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
+    limit = float(config.get("time_limit") or TIME_LIMIT) + float(cell["budget"].get("seconds") or 0.0)
     if plugins is None:
         plugins = provenance.foreign_plugins(cell)
     files = file_hashes(cell["model"])
     started, since = int(time.time()), time.perf_counter()
-    own_cache = bool(whole.get("own_cache"))
+    own_cache = bool(config.get("own_cache"))
     request = cell
-    if (seconds := whole.get(MIXING)) is not None:
+    if (seconds := config.get(MIXING)) is not None:
         request, limit = {**cell, MIXING: float(seconds)}, limit + float(seconds)
     if pool is None:
         with contextlib.closing(isolation.WorkerPool()) as single:
@@ -70,8 +66,8 @@ def measure_cell(
     answer["stages"] |= {**(before or {}), "exchange": max(duration - sum(answer["stages"].values()), 0.0)}
     return {
         **record_header(cell, state, dict(plugins), files),
-        "family": str(whole.get("family", "inference")),
-        "class": whole.get("class"),
+        "family": str(config.get("family", "inference")),
+        "class": config.get("class"),
         **answer,
         "environment": answer["environment"] or environment.describe(),
         "started_at": started,
@@ -108,15 +104,6 @@ def extract_cell(config: Mapping[str, Any]) -> dict[str, Any]:
     cell["backend"] = {key: value for key, value in cell["backend"].items() if value is not None or key not in WISHES}
     cell["budget"] = {key: value for key, value in cell["budget"].items() if value or key != "cpu"}  # as of 0.1.0
     return cell
-
-
-def _plain_config(config: DictConfig | Mapping[str, object]) -> dict[str, Any]:
-    if isinstance(config, dict):
-        return config
-    from omegaconf import OmegaConf
-
-    whole: dict[str, Any] = OmegaConf.to_container(config, resolve=True)  # type: ignore[assignment]
-    return whole
 
 
 def _replace_non_finite(setting: Any) -> Any:

@@ -20,6 +20,7 @@ FLAGS = (
     "--help", "-h", "--hydra-help", "--cfg", "-c", "--resolve", "--info", "-i",
 )  # fmt: skip
 
+_MULTIRUN = {"-m", "--multirun"}
 
 # Hydra's flags that select another application's configurations.
 _OF_ANOTHER_APPLICATION = ("--config-path", "-cp", "--config-name", "-cn")
@@ -52,15 +53,17 @@ class Arguments:
     """The command line after `spinbench sweep`.
 
     Attributes:
-        flags: of Hydra, in its order.
+        flags: of Hydra, in its order, but `--multirun`.
         overrides: NAME=VALUE.
         resume: folder of the sweep to go on with.
+        multirun: whether all combinations were asked for.
         profile: whether to tell at the end where the time went.
     """
 
     flags: tuple[str, ...]
     overrides: tuple[str, ...]
     resume: Path | None
+    multirun: bool = False
     profile: bool = False
 
     @classmethod
@@ -74,8 +77,8 @@ class Arguments:
         flags: list[str] = []
         overrides: list[str] = []
         resume: Path | None = None
-        profile = "--profile" in argv
-        rest = (argument for argument in argv if argument != "--profile")
+        profile, multirun = "--profile" in argv, not _MULTIRUN.isdisjoint(argv)
+        rest = (argument for argument in argv if argument not in ("--profile", *_MULTIRUN))
         for argument in rest:
             name, _, value = argument.partition("=")
             if name == "--resume":
@@ -119,12 +122,7 @@ class Arguments:
                 overrides = [line for line in stored if _key(line) not in changed] + of_the_call
             else:
                 _check_same_cells(resume, first[0], overrides)
-        return cls(tuple(flags), tuple(overrides), resume, profile)
-
-    @property
-    def multirun(self) -> bool:
-        """Whether all combinations were asked for."""
-        return bool({"-m", "--multirun"} & set(self.flags))
+        return cls(tuple(flags), tuple(overrides), resume, multirun, profile)
 
     @property
     def commits(self) -> str | None:
@@ -139,7 +137,7 @@ class Arguments:
 
     def again(self, folder: str) -> str:
         """The command that goes on with this sweep."""
-        overrides = () if all(map(_is_of_a_cell, self.overrides)) else self.overrides
+        overrides = () if all(map(_OF_A_CELL.fullmatch, self.overrides)) else self.overrides
         return shlex.join(["spinbench", "sweep", "--resume", folder, *overrides])
 
 
@@ -192,7 +190,7 @@ def _values(line: str) -> list[str]:
 def _check_stored_overrides(folder: Path, overrides: list[str], started_in: str) -> list[str]:
     again = "spinbench sweep --resume FOLDER NAME=VALUE …"
     for line in overrides:
-        if not _is_of_a_cell(line):
+        if not _OF_A_CELL.fullmatch(line):
             raise SpinbenchError(
                 f"{folder / COMMAND_FILE} asks for {line!r}, which is not taken from a file, as it may run code; give "
                 f"all overrides again: {again}"
@@ -209,7 +207,3 @@ def _is_relative(line: str) -> bool:
     """Whether one of its values is a path that is looked for where one stands."""
     match = _OF_A_FILE.fullmatch(line)
     return match is not None and any(not value.strip(" '\"[").startswith("/") for value in match[1].split(","))
-
-
-def _is_of_a_cell(line: str) -> bool:
-    return _OF_A_CELL.fullmatch(line) is not None

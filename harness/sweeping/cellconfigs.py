@@ -173,13 +173,13 @@ def exclusion_entries(config: DictConfig, keys: Collection[str]) -> tuple[Exclus
     )
 
 
-def check_exclusions(config: DictConfig, keys: Collection[str], is_member: Callable[[str], bool]) -> None:
+def check_exclusions(config: DictConfig, keys: Collection[str], members: Callable[[str], Collection[str]]) -> None:
     """Refuse entries that can leave nothing out.
 
     Args:
         config: of the first cell, Hydra's node included.
         keys: the keys of which values are given, here or by an experiment.
-        is_member: whether "GROUP/NAME" is a configuration.
+        members: names of the configurations of a group.
 
     Raises:
         SpinbenchError: one names no setting, or what a group has not.
@@ -189,7 +189,8 @@ def check_exclusions(config: DictConfig, keys: Collection[str], is_member: Calla
         if key not in keys and OmegaConf.select(config, key, default=_NOTHING) is _NOTHING:
             raise SpinbenchError(f"left_out: {hydra_errors.unknown_key(key, config)}")
         for value in values:
-            if key in groups and not is_member(f"{key}/{value}"):
+            group, _, name = f"{key}/{value}".rpartition("/")
+            if key in groups and name not in members(group):
                 raise SpinbenchError(f"left_out={{{key}: [{value}]}} was given, and there is no {key} of that name")
 
 

@@ -14,11 +14,12 @@ def main(argv: Sequence[str]) -> int:
     """Run a sweep; returns and raises as `sweep.sweep` and `commit_sweeps.sweep` do."""
     from spinbench.sweeping.arguments import Arguments
 
-    if Arguments.parse(argv).commits is None:
+    arguments = Arguments.parse(argv)
+    if arguments.commits is None:
         from spinbench.sweeping.sweep import sweep
     else:
         from spinbench.sweeping.commit_sweeps import sweep
-    return sweep(argv)
+    return sweep(arguments)
 
 
 def sweep(*overrides: str) -> Path:

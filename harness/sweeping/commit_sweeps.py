@@ -54,7 +54,7 @@ class _Version:
     foreign: bool = False
 
 
-def sweep(argv: Sequence[str]) -> int:
+def sweep(arguments: Arguments) -> int:
     """Run a sweep over commits, record it, and judge each commit against the one before it.
 
     Returns:
@@ -64,7 +64,6 @@ def sweep(argv: Sequence[str]) -> int:
         SpinbenchError: nothing was measured, because an argument is wrong, or no commit can be built.
         HistoryError: there is no history here.
     """
-    arguments = Arguments.parse(argv)
     _check_no_search(composition.choices(arguments.of_cells, "hydra/sweeper"))
     root = environment.history_root()
     if root is None:
@@ -231,8 +230,7 @@ def _report_child_sweep(
 def _without(arguments: Arguments, overrides: Sequence[str]) -> list[str]:
     """What was given, but what a child sweep is told instead, and where to."""
     keys = {_key(line) for line in overrides} | {"sweep_dir"}
-    flags = [*arguments.flags, *([] if arguments.multirun else ["-m"])]
-    return [*flags, *(line for line in arguments.of_cells if _key(line) not in keys)]
+    return [*arguments.flags, "-m", *(line for line in arguments.of_cells if _key(line) not in keys)]
 
 
 def _key(override: str) -> str:

@@ -119,7 +119,7 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         with refused.collect():
             _no_subfolders(config)
         with refused.collect():
-            cellconfigs.check_exclusions(config, choices, lambda name: _is_member(loader, name))
+            cellconfigs.check_exclusions(config, choices, loader.get_group_options)
         refused.raise_if_any()
         varied = tuple(key for key, options in choices.items() if len(options) > 1)
         out = cellconfigs.exclusion_entries(config, line_choices)
@@ -129,12 +129,6 @@ def plan(overrides: Sequence[str], *, multirun: bool) -> Plan:
         else:
             cells = cellconfigs.count_cells(choices, out)
         return Plan(config, many, cells, varied, out, choices)
-
-
-def _is_member(loader: ConfigLoader, name: str) -> bool:
-    """Whether "GROUP/NAME" is a configuration."""
-    group, _, member = name.rpartition("/")
-    return member in loader.get_group_options(group)
 
 
 def _no_subfolders(config: DictConfig) -> None:

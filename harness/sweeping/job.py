@@ -128,7 +128,7 @@ def _write(state: State, folder: Path, record: records.Content) -> None:
     except records.RecordError as error:
         state.broken = error
         hydra: Any = HydraConfig.instance().cfg
-        if launchers.stops_at_once(hydra):
+        if launchers.kind(hydra) in ("Basic", "Joblib"):  # others run what they have been given to its end
             raise AbortError(str(error)) from error
         raise
     state.writing = time.perf_counter() - since

@@ -36,14 +36,15 @@ class Trim(Callback):
         job_return.cfg = job_return.hydra_cfg = None
 
 
+def kind(config: DictConfig) -> str:
+    """Of the launcher: "Basic", which runs jobs in the sweep's own process, "Joblib", "Ray", "Slurm", "Local", which is
+    submitit's for this machine, or that of another."""
+    return str(config.hydra.launcher._target_).rpartition(".")[2].removesuffix("Launcher")
+
+
 def side_by_side(config: DictConfig) -> bool:
     """Whether jobs run in processes of a launcher instead of the sweep's own."""
-    return not _target(config).endswith(".BasicLauncher")
-
-
-def stops_at_once(config: DictConfig) -> bool:
-    """Whether a job can end the sweep by raising; other launchers run what they have been given to its end."""
-    return not side_by_side(config) or _target(config).endswith(".JoblibLauncher")
+    return kind(config) != "Basic"
 
 
 def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
@@ -78,7 +79,7 @@ def check(config: DictConfig, cells: int, *, multirun: bool) -> None:
 def tie_processes_to_parent(config: DictConfig) -> Iterator[None]:
     """Let processes that launchers start on this machine know whose they are, so that they end with it."""
     # Jobs on a cluster run independently of this process.
-    if is_slurm(config):
+    if kind(config) == "Slurm":
         yield
         return
     os.environ[PROCESS_VARIABLE] = str(os.getpid())
@@ -95,7 +96,7 @@ def divide_memory(config: DictConfig, cells: int) -> Iterator[None]:
     The share stands in an environment variable, which launchers on this machine hand on; jobs of a cluster see what is
     free where they run.
     """
-    if is_slurm(config) or memory.VARIABLE in os.environ:
+    if kind(config) == "Slurm" or memory.VARIABLE in os.environ:
         yield
         return
     jobs = (_jobs(config, cells)[0] or 1) if side_by_side(config) else 1
@@ -108,11 +109,11 @@ def divide_memory(config: DictConfig, cells: int) -> Iterator[None]:
 
 def finish(config: DictConfig) -> None:
     """End the processes that a launcher keeps waiting for more jobs: they hold cores."""
-    if _target(config).endswith(".JoblibLauncher"):
+    if kind(config) == "Joblib":
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
-    elif is_ray(config):
+    elif kind(config) == "Ray":
         import ray
 
         ray.shutdown()
@@ -138,8 +139,8 @@ def not_installed(name: str) -> SpinbenchError | None:
 
 def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
     """How many cells run at a time here, and the setting that says so; None: they run elsewhere."""
-    chosen, target = config.hydra.launcher, _target(config)
-    if target.endswith(".JoblibLauncher"):
+    chosen, launcher = config.hydra.launcher, kind(config)
+    if launcher == "Joblib":
         setting = OmegaConf.select(config, "launcher.jobs", default=1)
         if isinstance(setting, bool) or not isinstance(setting, int):
             raise SpinbenchError(
@@ -150,17 +151,17 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         if isinstance(jobs, int) and jobs < 0:
             jobs = max(len(environment.affinity()) + 1 + jobs, 1)
         return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"
-    for name in ("cells", "jobs") if is_slurm(config) else ("cells",):
+    for name in ("cells", "jobs") if launcher == "Slurm" else ("cells",):
         count = OmegaConf.select(config, f"launcher.{name}", default=1)
         if not isinstance(count, int) or count < 1:
             raise SpinbenchError(f"launcher.{name}={count} was given; an integer, 1 or more, is needed")
-    if is_local(config):
+    if launcher == "Local":
         jobs = OmegaConf.select(config, "launcher.jobs")
         if jobs is not None:
             return jobs, f"launcher.jobs={jobs}"
         batch = config.hydra.sweeper.get("max_batch_size")
         return cells if batch is None else batch, f"hydra.sweeper.max_batch_size={overrides.format_value(batch)}"
-    if is_ray(config):
+    if launcher == "Ray":
         start = chosen.ray.init
         if start.get("address") is not None:
             return None, ""
@@ -168,22 +169,3 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         name = f"hydra.launcher.ray.init.num_cpus={overrides.format_value(count)}"
         return len(environment.affinity()) if count is None else count, name
     return None, ""
-
-
-def is_local(config: DictConfig) -> bool:
-    """Whether submitit runs the jobs in processes of this machine."""
-    return _target(config).endswith("submitit_launcher.LocalLauncher")
-
-
-def is_slurm(config: DictConfig) -> bool:
-    """Whether submitit gives the jobs to SLURM."""
-    return _target(config).endswith(".SlurmLauncher")
-
-
-def is_ray(config: DictConfig) -> bool:
-    """Whether ray runs the jobs."""
-    return _target(config).endswith(".RayLauncher")
-
-
-def _target(config: DictConfig) -> str:
-    return str(config.hydra.launcher._target_)

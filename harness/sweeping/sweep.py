@@ -46,7 +46,7 @@ _ASKS_HYDRA = {"--help", "-h", "--hydra-help"}
 _ASKS_OF_A_CELL = {"--cfg", "-c", "--info", "-i"}
 
 
-def sweep(argv: Sequence[str]) -> int:
+def sweep(arguments: Arguments) -> int:
     """Run a sweep.
 
     Returns:
@@ -55,7 +55,6 @@ def sweep(argv: Sequence[str]) -> int:
     Raises:
         SpinbenchError: nothing was measured, because an argument is wrong; or a record could not be written.
     """
-    arguments = Arguments.parse(argv)
     flags = {flag.partition("=")[0] for flag in arguments.flags}
     if _ASKS_HYDRA & flags:
         _run_hydra([*arguments.flags, *arguments.overrides])
@@ -133,11 +132,7 @@ def _show(arguments: Arguments, plan: composition.Plan) -> None:
     """Let Hydra show the configuration of the first cell: it has none of several."""
     if plan.cells > 1:
         print(f"the first of {plan.cells} cells:", file=sys.stderr)
-    _run_hydra([*_but_multirun(arguments.flags), *plan.first])
-
-
-def _but_multirun(flags: Sequence[str]) -> list[str]:
-    return [flag for flag in flags if flag not in ("-m", "--multirun")]
+    _run_hydra([*arguments.flags, *plan.first])
 
 
 def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) -> list[str]:
@@ -145,10 +140,10 @@ def _command_line(arguments: Arguments, plan: composition.Plan, folder: Path) ->
     if (history := environment.history_root()) is not None:
         git.note_versions(history, provenance.plugin_states())
     state = environment.code_state()
-    forced = [f"git.{key}={_override_value(value)}" for key, value in state.items()]
+    forced = [f"git.{key}={format_value(value)}" for key, value in state.items()]
     forced.append(f"sweep_dir={quote(str(folder))}")
     # argparse needs all flags before the overrides
-    flags = _but_multirun(arguments.flags) + ["-m"] * plan.multirun
+    flags = [*arguments.flags, *["-m"] * plan.multirun]
     overrides = list(arguments.overrides)
     if plan.multirun:
         overrides = cellconfigs.of_cells_alone(overrides, plan.varied)
@@ -249,13 +244,6 @@ def _fresh_folder() -> Path:
     while folder.exists():
         folder, number = Path("multirun") / f"{stamp}_{number}", number + 1
     return folder
-
-
-def _override_value(value: str | bool | None) -> str:
-    """Hydra reads 12e3, which may be the hash of a commit, as a number: strings are in quotes."""
-    if isinstance(value, str):
-        return quote(value)
-    return format_value(value)
 
 
 def _run_hydra(arguments: Sequence[str]) -> None:

@@ -173,14 +173,14 @@ def count_jobs(config: DictConfig, cells: int) -> int:
     Of submitit, here: `launcher.jobs`. On a cluster: as many as run at a time, more for at most `launcher.cells` in
     each, and never more than an array may have.
     """
-    jobs = cells
-    if launchers.is_local(config) or launchers.is_slurm(config):
+    jobs, launcher = cells, launchers.kind(config)
+    if launcher in ("Local", "Slurm"):
         jobs = int(OmegaConf.select(config, "launcher.jobs", default=cells))
-    elif launchers.is_ray(config):
+    elif launcher == "Ray":
         jobs = ROUNDS * launchers.ray_processors(config)
-    if launchers.is_slurm(config) or launchers.is_ray(config):
+    if launcher in ("Slurm", "Ray"):
         each = int(OmegaConf.select(config, "launcher.cells", default=1))
         jobs = max(jobs, -(-cells // each))
-    if launchers.is_slurm(config):
+    if launcher == "Slurm":
         jobs = min(jobs, MAX_JOBS)
     return min(jobs, cells)

@@ -125,7 +125,7 @@ def _measure_cell(family: Family, cell: Sequence[str]) -> dict[str, object]:
         support = registry.support(config.method.name, config.backend.name)
     except (HydraException, SpinbenchError) as error:
         return _skipped_record(" ".join(str(error).split()))
-    config_dict = OmegaConf.to_container(config, resolve=True)
+    config_dict: Any = OmegaConf.to_container(config, resolve=True)
     series_configs = [configs for series_cell, configs in family.get("settings_of", ()) if series_cell == list(cell)]
     for series_config in itertools.chain.from_iterable(series_configs):
         if changed := ", ".join(_setting_differences(series_config, config_dict)):
@@ -133,7 +133,7 @@ def _measure_cell(family: Family, cell: Sequence[str]) -> dict[str, object]:
     if not support.runs:
         return _skipped_record(support.reason)
     axes_by_name = dict(zip((axis["name"] for axis in family["axes"]), cell, strict=True))
-    return {**measure.measure_cell(config), "family": family["name"], "axes": axes_by_name}
+    return {**measure.measure_cell(config_dict), "family": family["name"], "axes": axes_by_name}
 
 
 def _setting_differences(series_config: object, config: object, path: str = "") -> Iterator[str]:

@@ -90,7 +90,8 @@ def test_metrics_of_a_cell_share_one_measurement(
         with pytest.raises(SkipNotImplemented, match=why):
             functions[f"track_{name}"](*CELL)
     (config,) = asked
-    assert (config.model.name, config.method.name, config.backend.name, config.budget.seconds) == (*CELL, 1)
+    assert [config[axis]["name"] for axis in ("model", "method", "backend")] == [*CELL]
+    assert config["budget"]["seconds"] == 1
     functions["track_run_seconds"]("grid", "exact", "numpy")
     monkeypatch.delenv(cells.SHARED_VARIABLE)
     functions["track_run_seconds"](*CELL)
@@ -111,7 +112,7 @@ def test_a_past_build_is_asked_for_todays_cells(
     track = benchmark_functions("tomorrow")["track_run_seconds"]
     assert track.params[1] == labels
     assert track("grid", "exact", "numpy") == 0.123457
-    assert [(config.method.name, config.chains) for config in asked] == [("exact", 3)]
+    assert [(config["method"]["name"], config["chains"]) for config in asked] == [("exact", 3)]
     for cell, why in (("grid", "gone", "numpy"), "gone"), (("grid", "nuts", "numba"), "there is no kernel nuts.numba"):
         with pytest.raises(SkipNotImplemented, match=why):
             track(*cell)

@@ -17,6 +17,7 @@ from small_sweeps import stored, sweep
 
 from spinbench.errors import SpinbenchError
 from spinbench.sweeping import commit_sweeps, composition, search
+from spinbench.sweeping.arguments import Arguments
 
 PAGE = ROOT / "docs" / "how-to" / "search.md"
 OPTUNA = "hydra/sweeper=optuna"
@@ -112,7 +113,7 @@ def test_whole_numbers_are_searched_where_they_are_asked_for() -> None:
 
 def test_commits_are_not_searched() -> None:
     with pytest.raises(SpinbenchError, match="hydra/sweeper=optuna and commits= were given"):
-        commit_sweeps.sweep([*CELL, OPTUNA, "chains=1,2", "commits=HEAD"])
+        commit_sweeps.sweep(Arguments.parse([*CELL, OPTUNA, "chains=1,2", "commits=HEAD"]))
 
 
 def test_without_optuna(monkeypatch: pytest.MonkeyPatch) -> None:
