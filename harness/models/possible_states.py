@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.models.checks import largest_finite_magnitude
-from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.factor_graph import FactorArrays, FactorGraph
 from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
@@ -32,29 +32,43 @@ def possible_states(graph: FactorGraph) -> list[BoolArray]:
 
 
 def _masks_of_zeros(graph: FactorGraph) -> dict[int, BoolArray]:
-    """The masks of the variables that have tables with zeros."""
-    supports = {
-        index: factor.log_table > -np.inf
-        for index, factor in enumerate(graph.factors)
-        if factor.log_table.min() == -np.inf
-    }
+    """The masks of the variables that have tables with zeros; empty where these rule out no state."""
+    flat = graph.flat
+    has_zeros = flat.entry_ranges[0] == -np.inf
+    queue = deque(_pruning_factors(flat, has_zeros))
+    if not queue:
+        return {}
     touching: dict[int, list[int]] = defaultdict(list)
-    for index in supports:
+    for index in np.flatnonzero(has_zeros).tolist():
         for v in graph.factors[index].scope:
             touching[v].append(index)
     masks = {v: np.ones(graph.cardinalities[v], dtype=bool) for v in touching}
-    queue = deque(supports)
-    waiting = set(supports)
+    waiting = set(queue)
     # Variables that have lost a state.
     cut: set[int] = set()
     while queue:
         index = queue.popleft()
         waiting.discard(index)
-        for v in _prune_masks(graph, index, supports[index], masks, cut):
+        for v in _prune_masks(graph, index, masks, cut):
             fresh = [k for k in touching[v] if k not in waiting]
             queue.extend(fresh)
             waiting.update(fresh)
     return masks
+
+
+def _pruning_factors(flat: FactorArrays, has_zeros: BoolArray) -> list[int]:
+    """Factors, ascending, that by themselves leave some state of a variable without an entry."""
+    pruning: list[int] = []
+    for indices, _, shape in flat.group_by_shape():
+        indices = indices[has_zeros[indices]]
+        if not indices.size:
+            continue
+        supports = flat.stack_tables(indices, shape) > -np.inf
+        for axis in range(len(shape)):
+            others = tuple(k for k in range(1, supports.ndim) if k != axis + 1)
+            alive = np.asarray(supports.any(axis=others))
+            pruning += indices[~alive.all(axis=1)].tolist()
+    return sorted(set(pruning))
 
 
 def possible_state_sets(graph: FactorGraph) -> tuple[tuple[int, ...], ...]:
@@ -74,11 +88,10 @@ def origin_of_possible_states(graph: FactorGraph) -> Origin:
     return Origin.of_states(graph.cardinalities, states, (len(each) > 1 for each in states))
 
 
-def _prune_masks(
-    graph: FactorGraph, index: int, support: BoolArray, masks: dict[int, BoolArray], cut: set[int]
-) -> Iterator[int]:
+def _prune_masks(graph: FactorGraph, index: int, masks: dict[int, BoolArray], cut: set[int]) -> Iterator[int]:
     """Takes from the masks what one factor's support leaves no room for; the variables that lose a state."""
-    scope = graph.factors[index].scope
+    factor = graph.factors[index]
+    scope, support = factor.scope, factor.log_table > -np.inf
     for axis, v in enumerate(scope):
         if v in cut:
             support = np.compress(masks[v], support, axis=axis)

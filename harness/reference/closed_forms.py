@@ -1,4 +1,4 @@
-"""Models whose sums are known: the uniform complete graph, Kaufman's torus, and planar graphs without field.
+"""Models whose sums are known: Kaufman's torus, and planar graphs without field.
 
 The last by the Kac-Ward determinant, with any couplings: Kac and Ward, Phys. Rev. 88, 1332 (1952); Kager, Lis, Meester,
 "The signed loop approach to the Ising model", J. Stat. Phys. 152, 353 (2013), eq. 1.4: with x = tanh J and Λ over the
@@ -15,9 +15,9 @@ import numpy as np
 
 from spinbench.foundation.platforms import one_blas_thread
 from spinbench.models.lattices import torus_edges
-from spinbench.reference.network import FloatArray, IntArray, Pairwise
+from spinbench.reference.network import FloatArray, Pairwise
 from spinbench.reference.problem import NotApplicableError, Problem, grid_sites
-from spinbench.reference.solver import PrecisionError, Solver, binary_marginals, draw
+from spinbench.reference.solver import PrecisionError, Solver, binary_marginals
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -26,59 +26,6 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-9
 # Largest error of a log determinant: above it the error estimate itself is unreliable, however small relative to log Z.
 _KNOWN = 1e-3
-
-
-class CurieWeiss(Solver):
-    """The complete graph with one bias and one coupling: a state weighs what its number of ones says."""
-
-    name = "curie_weiss"
-    width = None
-
-    def __init__(self, pairwise: Pairwise) -> None:
-        self.size = pairwise.size
-        self.bias, self.coupling = float(pairwise.biases[0]), float(pairwise.couplings[0])
-        self.constant = pairwise.constant
-        self.seconds = 1e-4 + 1e-7 * self.size
-
-    @classmethod
-    def build(cls, problem: Problem) -> CurieWeiss:
-        """Applies to three variables or more, all alike."""
-        pairwise = problem.pairwise
-        n = pairwise.size
-        if n < 3 or len(pairwise.edges) != n * (n - 1) // 2 or np.ptp(pairwise.couplings) or np.ptp(pairwise.biases):
-            raise NotApplicableError("a complete graph with one bias and one coupling, and this model differs")
-        return cls(pairwise)
-
-    def memory(self, *, marginals: bool) -> int:
-        """A few numbers a variable."""
-        return 8 * 16 * (self.size + 1)
-
-    def _log_weights(self) -> FloatArray:
-        """(N + 1,) log of the summed weight of the states with k ones."""
-        from scipy.special import gammaln
-
-        k = np.arange(self.size + 1, dtype=np.float64)
-        # In logarithms: C(N, k) overflows from N of about a thousand on.
-        ways = gammaln(self.size + 1.0) - gammaln(k + 1) - gammaln(self.size - k + 1)
-        return np.asarray(ways + self.bias * k + self.coupling * k * (k - 1) / 2)
-
-    def solve(self, *, marginals: bool) -> tuple[float, FloatArray | None]:
-        """Sums over the number of ones."""
-        logs = self._log_weights()
-        peak = float(logs.max())
-        weights = np.exp(logs - peak)
-        total = float(weights.sum())
-        log_z = self.constant + peak + math.log(total)
-        if not marginals:
-            return log_z, None
-        mean = float(weights @ np.arange(self.size + 1)) / total / self.size
-        return log_z, binary_marginals(np.full(self.size, mean))
-
-    def sample(self, count: int, rng: np.random.Generator) -> IntArray:
-        """Draws the number of ones, then which."""
-        ones = draw(self._log_weights(), count, rng)
-        ranks = rng.random((count, self.size)).argsort(axis=1).argsort(axis=1)
-        return np.asarray(ranks < ones[:, None], dtype=np.int64)
 
 
 class Torus(Solver):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spinbench.foundation import plugins
-from spinbench.reference.closed_forms import CurieWeiss, KacWard, Torus
+from spinbench.reference.closed_forms import KacWard, Torus
 from spinbench.reference.elimination.matrix_tree import MatrixTree
 from spinbench.reference.enumeration import Bipartite, Enumeration
 from spinbench.reference.exchangeable.counting import Exchangeable
@@ -17,7 +17,7 @@ from spinbench.reference.solver import Solver
 
 # Names of solvers in stages. "auto" only goes on to the next stage if no cheap solver applies: planar drawings and
 # elimination orders take a search.
-STAGES = (("enumeration", "grid", "torus", "curie_weiss", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
+STAGES = (("enumeration", "grid", "torus", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
 BUILT_IN = ("auto", *(name for stage in STAGES for name in stage))
 # Number of variables from which searches and drawings in Python take longer than loading compiled code.
 MANY = 15_000
@@ -96,7 +96,6 @@ NUMPY_SOLVERS = Solvers(
     {
         "enumeration": Enumeration,
         "torus": Torus,
-        "curie_weiss": CurieWeiss,
         "rbm": Bipartite,
         "exchangeable": Exchangeable,
         "kac_ward": KacWard,

@@ -11,25 +11,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from spinbench.reference.counting.encoding import Formula, encode
-from spinbench.reference.network import Network
+from spinbench.reference.counting.encoding import Formula
 
 # Number of random assignments.
 N_TRIALS = 8
 
 
-def median_choices(network: Network, variables: Sequence[int], seed: int = 0) -> float:
-    """log2 of the states among which chance chooses for some variables, in the median trial, the lower one of two.
-
-    Raises:
-        ZeroWeightError: a table has no entry but zeros.
-    """
-    zeros = {scope: np.where(np.isneginf(table), table, 0.0) for scope, table in network.tables.items()}
-    formula = encode(replace(network, tables=zeros))
+def median_choices(formula: Formula, variables: Sequence[int], seed: int = 0) -> float:
+    """log2 of the states among which chance chooses for some variables, in the median trial, the lower one of two."""
     clauses_by_literal = defaultdict(list)
     for number, clause in enumerate(formula.clauses):
         for literal in clause:

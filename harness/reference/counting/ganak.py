@@ -234,7 +234,7 @@ class Ganak(Solver):
         """log Z, and marginals where a count for each state fits into the time; else they are NaN."""
         begin = time.perf_counter()
         formula = encode(self.problem.network)
-        limit, reason = self._limit()
+        limit, reason = self._limit(formula)
         report_progress(Progress(0, 1, math.nan, MIN_BYTES, limit_seconds=limit))
         log_count = float(self._ask(formula, None, limit, reason))
         seconds = time.perf_counter() - begin
@@ -244,13 +244,13 @@ class Ganak(Solver):
             flat = self._marginals(formula, log_count, room)
         return formula.log_scale + log_count, flat
 
-    def _limit(self) -> tuple[float, str]:
+    def _limit(self, formula: Formula) -> tuple[float, str]:
         """Seconds for log Z, and why they are few."""
         limit = min(self.most_seconds, deadline.left())
         most_choices = LOG2_STATES_PER_SECOND + math.log2(max(limit, HOPELESS_SECONDS))
         if self.is_named or limit < HOPELESS_SECONDS or self.problem.order.log2_largest <= most_choices:
             return limit, ""
-        if (choices := median_choices(self.problem.network, _widest_part(self.problem))) <= most_choices:
+        if (choices := median_choices(formula, _widest_part(self.problem))) <= most_choices:
             return limit, ""
         return HOPELESS_SECONDS, f", and more would not help: its zeros leave 2^{choices:.0f} states of the widest part"
 

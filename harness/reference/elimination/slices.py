@@ -61,7 +61,7 @@ def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) ->
     return min(fitting, key=lambda sliced: sliced.predict_seconds(marginals=marginals), default=None)
 
 
-def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
+def _by_saving(order: Order, cardinalities: Sequence[int]) -> Iterator[int]:
     """Variables, of those in the largest cliques that one first which adds the least work for each bit it saves."""
     n = len(cardinalities)
     logs = np.log2(np.asarray(cardinalities, dtype=np.float64))
@@ -69,8 +69,7 @@ def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
     heavy = [members for members in cliques if logs[members].sum() > order.log2_largest - HEAVY_BITS]
     in_clique = np.array([np.isin(np.arange(n), members) for members in heavy])
     sizes = in_clique @ logs
-    chosen: list[int] = []
-    while sizes.max() > 1 and len(chosen) < n:
+    while sizes.max() > 1:
         weights = np.exp2(sizes - sizes.max())
         candidates = np.flatnonzero(in_clique[sizes > sizes.max() - 1].any(axis=0))
         # Cliques without the variable are summed again for each of its states: log2 of the growth of work per bit
@@ -78,10 +77,9 @@ def _by_saving(order: Order, cardinalities: Sequence[int]) -> list[int]:
         share = weights @ in_clique[:, candidates] / weights.sum()
         overhead = np.log2(share + (1 - share) * np.exp2(logs[candidates])) / logs[candidates]
         v = int(candidates[np.argmin(overhead)])
-        chosen.append(v)
+        yield v
         sizes = sizes - in_clique[:, v] * logs[v]
         in_clique[:, v] = False
-    return chosen
 
 
 class SlicedElimination(Solver):

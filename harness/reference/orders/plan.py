@@ -154,7 +154,7 @@ def breadth_first(near: Sequence[set[int]], start: int) -> dict[int, int]:
     """Steps from `start` to each vertex in reach, of the neighbours of each first to those that have few themselves."""
     steps, waiting = {start: 0}, [start]
     for v in waiting:  # the list grows during the loop
-        fresh = sorted(near[v] - steps.keys(), key=lambda u: len(near[u]))
+        fresh = sorted((u for u in near[v] if u not in steps), key=lambda u: len(near[u]))
         waiting += fresh
         steps |= dict.fromkeys(fresh, steps[v] + 1)
     return steps

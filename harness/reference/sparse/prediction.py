@@ -17,7 +17,7 @@ import numpy as np
 
 from spinbench.foundation import deadline
 from spinbench.reference.network import FloatArray, Scope
-from spinbench.reference.sparse.tables import Table, TooManyError, growth, product, sum_out, table_of
+from spinbench.reference.sparse.tables import Table, TooManyError, growth, product, project, table_of
 
 # Rows of a table above which a variable is held.
 MAX_ROWS = 2**15
@@ -98,7 +98,7 @@ class _Sampled:
             states += self._rows(merged) * len(merged.scope)
             if not len(merged.logs) or states > MAX_STATES:
                 break
-            message = sum_out(merged, v, v, self.cards).message
+            message, _ = project(merged, v, self.cards)
             if message.scope:
                 waiting[min(self.place[u] for u in message.scope)].append(message)
         return Size(rows, states)
@@ -128,9 +128,11 @@ class _Sampled:
         self.factors[v] = len(states) / np.count_nonzero(states == self.states[v])
 
     def _narrow(self, table: Table) -> Table:
-        """The rows that the held states leave, without links."""
+        """The rows that the held states leave."""
         held = [v for v in table.scope if v in self.states]
         left = np.ones(len(table.logs), dtype=np.bool_)
         for v in held:
             left &= table.states[table.scope.index(v)] == self.states[v]
+        if left.all():
+            return table
         return Table(table.scope, table.states[:, left], table.logs[left])

@@ -94,16 +94,21 @@ def product(table: Table, other: Table, cards: Sequence[int], max_rows: float) -
 
 def sum_out(table: Table, v: int, bucket: int, cards: Sequence[int]) -> Summed:
     """Over variable v; the message says that it is this bucket's."""
+    support, above = project(table, v, cards)
+    logs, conditional = _shares(table.logs, above, len(support.logs))
+    links = ((bucket, np.arange(len(logs), dtype=np.int32)),)
+    return Summed(support._replace(logs=logs, links=links), above, conditional)
+
+
+def project(table: Table, v: int, cards: Sequence[int]) -> tuple[Table, AnyInts]:
+    """One row of each states of the variables but v, and of each row (N,) its row there."""
     rest = [u for u in table.scope if u != v]
     keys, size = _keys(table, rest, cards), _size(rest, cards)
     if size > max(_SMALL, _DENSE * len(keys)):
         distinct, keys = np.unique(keys, return_inverse=True)
         size = len(distinct)
     above, representatives = _number_keys(keys, size)
-    logs, conditional = _shares(table.logs, above, len(representatives))
-    links = ((bucket, np.arange(len(representatives), dtype=np.int32)),)
-    message = Table(tuple(rest), _take_states(table, rest, representatives), logs, links)
-    return Summed(message, above, conditional)
+    return Table(tuple(rest), _take_states(table, rest, representatives), table.logs[representatives]), above
 
 
 def _size(scope: Sequence[int], cards: Sequence[int]) -> int:

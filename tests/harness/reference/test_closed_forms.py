@@ -107,13 +107,13 @@ def test_tree_without_field():
 
 
 @pytest.mark.parametrize(("bias", "coupling"), [(0.3, -0.5), (-2.0, 0.7), (1.0, 40.0), (0.0, -40.0)])
-def test_curie_weiss(bias, coupling):
+def test_a_complete_graph_of_one_coupling(bias, coupling):
     edges = np.argwhere(np.triu(np.ones((9, 9)), 1))
     model = PairwiseModel.from_edges(np.full(9, bias), edges, np.full(36, coupling), log_constant=-1.0)
-    assert_as_enumerated(model, "curie_weiss")
+    assert_as_enumerated(model, "exchangeable")
 
 
-def test_curie_weiss_of_a_thousand():
+def test_a_complete_graph_of_three_hundred():
     """Against the sum over the number of ones in Python integers and exact logarithms of binomials."""
     from math import comb, log
 
@@ -121,7 +121,7 @@ def test_curie_weiss_of_a_thousand():
     model = PairwiseModel.from_edges(np.full(300, -1.0), edges, np.full(len(edges), 0.01))
     logs = np.array([log(comb(300, k)) - k + 0.01 * k * (k - 1) / 2 for k in range(301)])
     answer = reference.solve(model, cache=False)
-    assert answer.method == "curie_weiss"
+    assert answer.method == "exchangeable"
     assert answer.log_z == pytest.approx(logs.max() + np.log(np.exp(logs - logs.max()).sum()), rel=1e-12)
 
 

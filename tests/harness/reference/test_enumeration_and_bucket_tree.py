@@ -231,18 +231,15 @@ def _model(method: str) -> PairwiseModel:
     edges = {
         "grid": [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7), (0, 4), (1, 5), (2, 6), (3, 7)],
         "rbm": [(i, j) for i in range(3) for j in range(3, 8)],
-        "curie_weiss": list(itertools.combinations(range(8), 2)),
         "exchangeable": [(i, j) for i in range(3) for j in range(3, 6)] + [(0, 6), (1, 6), (2, 7)],
     }[method]
-    if method == "curie_weiss":
-        return PairwiseModel.from_edges(np.full(8, -1.0), edges, np.full(28, 0.3))
     if method == "exchangeable":  # classes {0, 1}, bridged by 6, {2} with the leaf 7, and {3, 4, 5}
         biases = np.array([-1.0, -1.0, 0.4, -1.5, -1.5, -1.5, 0.3, -0.6])
         return PairwiseModel.from_edges(biases[new.argsort()], new[np.array(edges)], np.full(12, 0.8))
     return PairwiseModel.from_edges(rng.normal(size=8), new[np.array(edges)], 1.5 * rng.normal(size=len(edges)))
 
 
-@pytest.mark.parametrize("method", ["rbm", "curie_weiss", "exchangeable"])
+@pytest.mark.parametrize("method", ["rbm", "exchangeable"])
 def test_draws_of_the_special_solvers(method):
     model = _model(method)
     assert keeps_law(model, answers.sample(model, 40_000, seed=5, method=method).T)

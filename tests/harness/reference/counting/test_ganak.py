@@ -20,6 +20,7 @@ from spinbench.models import FactorGraph, generators
 from spinbench.reference.answer import left_open
 from spinbench.reference.counting import ganak
 from spinbench.reference.counting.choices import median_choices
+from spinbench.reference.counting.encoding import encode
 from spinbench.reference.problem import Problem
 from spinbench.reference.progress import PROGRESS, Progress
 
@@ -182,15 +183,15 @@ def test_hopeless_counts_end_soon_unless_asked_for_by_name(monkeypatch: pytest.M
 def test_what_follows_from_clauses_is_no_choice() -> None:
     equal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
     chain = FactorGraph.from_log_tables([3] * 5, [((v, v + 1), equal) for v in range(4)])
-    assert median_choices(Problem(chain).network, range(5)) == pytest.approx(math.log2(3))
+    assert median_choices(encode(Problem(chain).network), range(5)) == pytest.approx(math.log2(3))
     sets = independent_sets(40)
-    assert 10 < median_choices(Problem(sets).network, range(40)) < 40
-    assert median_choices(Problem(pigeons(2)).network, range(3)) <= 1
+    assert 10 < median_choices(encode(Problem(sets).network), range(40)) < 40
+    assert median_choices(encode(Problem(pigeons(2)).network), range(3)) <= 1
 
 
 def test_contradictions_do_not_make_a_count_look_short() -> None:
     """Random states of a formula contradict it soon, in one trial at 2^11 and in the median one at 2^32."""
-    assert median_choices(Problem(clauses(100, 200, seed=0)).network, range(100)) > 25
+    assert median_choices(encode(Problem(clauses(100, 200, seed=0)).network), range(100)) > 25
 
 
 @forks
