@@ -120,11 +120,6 @@ def load(model: Model) -> None:
             kinds[name].build(Problem(fitting)).solve(marginals=False)
 
 
-def _states(request: BoundRequest) -> Iterator[Finding]:
-    for bound in best_states.bounds_below(request.model, request.seed):
-        yield Finding((bound,))
-
-
 def _exact(request: BoundRequest) -> Iterator[Finding]:
     """Where the solver itself expects to be ready in time."""
 
@@ -138,30 +133,6 @@ def _exact(request: BoundRequest) -> Iterator[Finding]:
     solvers = candidates(problem, "auto", answers.ALL_SOLVERS, sampling=False)
     _, log_z = first_answer(problem, solvers, Limits(int(request.max_gib * 2**30)), solve, marginals=False)
     yield Finding(tuple(Bound(log_z, side, "exact", by="exact") for side in ("lower", "upper")))
-
-
-def _buckets(request: BoundRequest) -> Iterator[Finding]:
-    yield from mini_buckets.tighten(
-        request.model,
-        _backend(request.name),
-        request.seed,
-        request.seconds,
-        delta=request.delta / LOOKS,
-        max_gib=request.max_gib,
-    )
-
-
-def _lower_buckets(request: BoundRequest) -> Iterator[Finding]:
-    yield from mini_buckets.raise_lower(request.model, _backend(request.name), request.seconds, request.max_gib)
-
-
-def _anneal(request: BoundRequest) -> Iterator[Finding]:
-    delta = request.delta / LOOKS
-    yield from annealing.anneal(request.model, _backend(request.name), request.seed, request.seconds, delta)
-
-
-def _anneal_backwards(request: BoundRequest) -> Iterator[Finding]:
-    yield from annealing.anneal_backwards(request.model, request.seed, request.seconds, request.delta)
 
 
 def _gaussian(request: BoundRequest) -> Iterator[Finding]:
@@ -204,12 +175,28 @@ def _backend(method: str) -> str:
     return first
 
 
+# Where draws give a bound each look has its share of delta; what is not named here is run.
 _SEARCHES: dict[str, Callable[[BoundRequest], Iterator[Finding]]] = {
-    best_states.BY: _states,
+    best_states.BY: lambda request: (
+        Finding((bound,)) for bound in best_states.bounds_below(request.model, request.seed)
+    ),
     "exact": _exact,
     "gaussian_bound": _gaussian,
-    annealing.NAME: _anneal,
-    annealing.REVERSE: _anneal_backwards,
-    mini_buckets.LOWER: _lower_buckets,
-    mini_buckets.UPPER: _buckets,
+    annealing.NAME: lambda request: annealing.anneal(
+        request.model, _backend(request.name), request.seed, request.seconds, request.delta / LOOKS
+    ),
+    annealing.REVERSE: lambda request: annealing.anneal_backwards(
+        request.model, request.seed, request.seconds, request.delta
+    ),
+    mini_buckets.LOWER: lambda request: mini_buckets.raise_lower(
+        request.model, _backend(request.name), request.seconds, request.max_gib
+    ),
+    mini_buckets.UPPER: lambda request: mini_buckets.tighten(
+        request.model,
+        _backend(request.name),
+        request.seed,
+        request.seconds,
+        delta=request.delta / LOOKS,
+        max_gib=request.max_gib,
+    ),
 }
