@@ -243,7 +243,7 @@ class Trace:
 
     def coarse(self) -> Trace:
         """The same run merged into few batches, which suffice for means; the trace itself if it stores draws."""
-        if len(self._batches) < 2 * self._coarse or any(reduction != "sum" for reduction in self.reductions.values()):
+        if len(self._batches) < 2 * self._coarse or {*self.reductions.values()} != {"sum"}:
             return self
         coarse = copy.copy(self)
         coarse._batches, coarse.counts = self._grouped(self._coarse)

@@ -26,9 +26,9 @@ def map_arrays(function: Callable[[Any], object], tree: object) -> Any:
     if isinstance(tree, dict):
         return {name: map_arrays(function, leaf) for name, leaf in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(map_arrays(function, leaf) for leaf in tree))
+        return type(tree)(*[map_arrays(function, leaf) for leaf in tree])
     if isinstance(tree, tuple | list):
-        return type(tree)(map_arrays(function, leaf) for leaf in tree)
+        return type(tree)([map_arrays(function, leaf) for leaf in tree])
     return function(tree)
 
 

@@ -8,9 +8,10 @@ leave the waiting out. Their mean over all batches holds what a quantile hides: 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import truediv
 
 from spinbench.api import Estimate
 from spinbench.foundation.platforms import one_blas_thread
@@ -68,14 +69,14 @@ class Laps:
     @classmethod
     def of_batches(cls, batches: Sequence[tuple[int, float, float]]) -> Laps:
         """The summary of at least one batch: (steps, wall seconds, CPU seconds) of each."""
-        wall = sorted(seconds / steps for steps, seconds, _ in batches)
-        cpu = sorted(seconds / steps for steps, _, seconds in batches)
-        mean = math.fsum(seconds for *_, seconds in batches) / sum(steps for steps, *_ in batches)
-        return cls(len(batches), _quantiles(wall), _quantiles(cpu), mean)
+        steps, wall, cpu = zip(*batches, strict=True)
+        mean = math.fsum(cpu) / sum(steps)
+        return cls(len(batches), _quantiles(map(truediv, wall, steps)), _quantiles(map(truediv, cpu, steps)), mean)
 
 
-def _quantiles(ordered: list[float]) -> tuple[float, ...]:
+def _quantiles(values: Iterable[float]) -> tuple[float, ...]:
     """Those of `np.quantile`, which takes as long as a small model's whole answer."""
+    ordered = sorted(values)
     last = len(ordered) - 1
     quantiles = []
     for q in QUANTILES:

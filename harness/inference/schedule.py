@@ -87,7 +87,7 @@ class SampleSchedule(Schedule):
     def checkpoints(self, count: int) -> list[float]:
         """From 1/1000 of the samples, at least 4."""
         first = min(max(4.0, self._samples / 1000), self._samples)
-        return _geometric(first, float(self._samples), count)
+        return [*map(float, np.geomspace(first, self._samples, count)[:-1])]
 
     def batches(self) -> Iterator[int]:
         """Of one length, to a step."""
@@ -154,7 +154,7 @@ class TimeSchedule(Schedule):
     def checkpoints(self, count: int) -> list[float]:
         """From 1/1000 of the seconds after burn-in."""
         first = min(self._clock.spent + self._end / 1000, self._end)
-        return _geometric(first, self._end, count)
+        return [*map(float, np.geomspace(first, self._end, count)[:-1])]
 
     @contextmanager
     def first_sample(self) -> Iterator[None]:
@@ -245,7 +245,3 @@ class TimeSchedule(Schedule):
 
     def _is_late(self, seconds: float) -> bool:
         return seconds > LATE * self._end
-
-
-def _geometric(first: float, last: float, count: int) -> list[float]:
-    return [float(t) for t in np.geomspace(first, last, max(count, 1))[: count - 1]]
