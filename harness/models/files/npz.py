@@ -31,6 +31,7 @@ from spinbench.foundation.remarks import remark
 from spinbench.models.checks import to_float_array
 from spinbench.models.factor_graph import FactorGraph
 from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.uai import MAX_UNMENTIONED_STATES
 from spinbench.models.lattices import bipartite_edges
 from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.pairwise import PairwiseModel
@@ -43,6 +44,8 @@ Arrays = dict[str, np.ndarray]
 _PAIRWISE = ("biases", "couplings", "edges", "log_constant", "groups", "group_sizes", "labels", "state_names")
 _SPINS = ("h", "J", "edges", "log_constant", "labels")
 _RBM = ("weights", "visible_biases", "hidden_biases", "log_constant", "labels")
+# With an entry for each variable.
+_VECTORS = ("biases", "cardinalities", "h", "visible_biases", "hidden_biases")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _FACTORS = ("cardinalities", "scopes", "scope_sizes", "log_tables", "log_constant", "labels", "state_names")
 
@@ -112,13 +115,17 @@ class NPZ(Format):
 
 
 def _check_keys(file: ModelFile, arrays: Arrays) -> None:
-    """Refuses archives that lack an array or have one that no model has."""
+    """Refuses archives that lack an array, have one that no model has, or unpack to far more variables than bytes."""
     kinds = {"cardinalities": (_FACTORS, 4), "h": (_SPINS, 2), "weights": (_RBM, 3)}
     allowed, num_needed = next((kinds[key] for key in kinds if key in arrays), (_PAIRWISE, 2))
     problems = [f"no array {key!r}" for key in allowed[:num_needed] if key not in arrays]
     problems += [f"an unknown array {key!r}" for key in arrays if key not in allowed]
     if problems:
         raise ModelError(f"{file.name}: there is {problems[0]}; arrays of a model are {', '.join(allowed)}")
+    # Zeros are packed a thousandfold.
+    count = max(max(arrays[key].shape, default=0) for key in _VECTORS if key in arrays)
+    if count > (most := max(MAX_UNMENTIONED_STATES, len(file.data))):
+        raise ModelError(f"{file.name}: {count} variables are claimed; a file of this length tells of {most}")
 
 
 def _read_pairwise(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:

@@ -35,6 +35,12 @@ BQM = {
 SIZES = {"cardinalities": [2, 2], "scopes": [0, 1], "scope_sizes": [2], "log_tables": np.zeros(4)}
 
 
+def packed_npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
 def npz_bytes(**arrays):
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
@@ -180,6 +186,10 @@ BAD = {
         (
             npz_bytes(weights=np.zeros((2, 3)), visible_biases=np.zeros(3), hidden_biases=np.zeros(2)),
             "weights have shape (2, 3), and biases (3,) and (2,); (V, H), (V,) and (H,) are needed",
+        ),
+        (
+            packed_npz(h=np.zeros(2**20 + 1), J=[1.0], edges=[[0, 1]]),
+            "m.npz: 1048577 variables are claimed; a file of this length tells of 1048576",
         ),
         (npz_bytes(biases=["a"], couplings=[[0.0]]), "m: biases are not an array of real numbers"),
         (npz_bytes(biases=[1.0, np.nan], couplings=np.zeros((2, 2))), "m: the bias of variable 1 is nan"),
