@@ -1,4 +1,4 @@
-"""The how-tos, followed to the letter in a fresh environment: their commands, what these write, and its test file."""
+"""The how-tos, followed to the letter in fresh environments: their commands, what these write, and its test files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ QUICKER = {
 
 # Commands until the package is installed.
 BEGUN = 3
+# The page of two packages, whose commands are one script.
+FORMAT_AND_METRIC = "add-a-model-format-or-metric"
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -45,7 +48,7 @@ class Author:
     """Someone with spinbench's wheel in a fresh environment, outside of the checkout.
 
     Attributes:
-        folder: of the package that `spinbench init` has written.
+        folder: of the package that `spinbench init` has written, or of several.
         variables: for commands.
     """
 
@@ -81,18 +84,22 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "packages"
 
 
-@pytest.fixture(scope="module")
-def author(page: str, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Author:
-    """Steps 1 and 2: the package is written and installed."""
-    base = tmp_path_factory.mktemp("author")
+def begin(base: Path, packages: Path) -> Author:
     variables = {
         **fresh_environment(base / "environment", packages),
         "SPINBENCH_HISTORY": str(base),  # writes no history
         "SPINBENCH_CACHE_DIR": str(base / "cache"),
         "COLUMNS": "200",
     }
+    return Author(base, variables)
+
+
+@pytest.fixture(scope="module")
+def author(page: str, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Author:
+    """Steps 1 and 2: the package is written and installed."""
+    base = tmp_path_factory.mktemp("author")
     init, enter, install = lines(page)[:BEGUN]
-    found = Author(base / PAGES[page], variables)
+    found = replace(begin(base, packages), folder=base / PAGES[page])
     where = found.run("python -c 'import spinbench; print(spinbench.__file__)'", base)
     assert Path(where).is_relative_to(packages)
     found.run(init, base)
@@ -133,9 +140,37 @@ def test_the_entry_point_is_the_one_shown(page: str, author: Author) -> None:
 
 def test_kernel_example_is_valid(page: str) -> None:
     """Further blocks of TOML are entry points of groups that exist."""
-    import tomllib
 
     for block in blocks(page, "toml"):
         groups = tomllib.loads(block)["project"]["entry-points"]
         kinds = ("backends", "methods", "kernels", "models", "conf")
         assert set(groups) <= {f"spinbench.{kind}" for kind in kinds}
+
+
+@pytest.fixture(scope="module")
+def format_and_metric(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Author, str]:
+    """All commands of the page in order, in one shell: who has run them, and what was printed."""
+    found = begin(tmp_path_factory.mktemp("author"), packages)
+    script = "\n".join(["set -e", *blocks(FORMAT_AND_METRIC, "sh")])
+    return found, found.run(shlex.join(["sh", "-c", script]))
+
+
+@pytest.mark.slow
+def test_commands_of_formats_and_metrics(format_and_metric: tuple[Author, str]) -> None:
+    said = format_and_metric[1]
+    assert said.count(".coins") > 1
+    assert "broken" not in said
+    assert "two.coins" in said
+    assert re.search(r"metrics +mine, pair_rmse", said)
+    assert "largest" in said
+    assert "failed" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "folder"), [(0, "my_format"), (1, "my_metric")])
+def test_test_files_of_formats_and_metrics(format_and_metric: tuple[Author, str], place: int, folder: str) -> None:
+    author = format_and_metric[0]
+    written = author.folder / folder
+    assert (written / f"test_{folder}.py").read_text() == blocks(FORMAT_AND_METRIC, "python")[place]
+    assert blocks(FORMAT_AND_METRIC, "toml")[place] in (written / "pyproject.toml").read_text()
+    assert "1 passed" in author.run("pytest -q -p no:cacheprovider", written)

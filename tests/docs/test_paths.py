@@ -107,7 +107,7 @@ ELSEWHERE = {
     "docs/how-to/add-a-method.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-backend.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-model-family.md": "tests/test_how_tos.py",
-    "docs/how-to/add-a-model-format-or-metric.md": "tests/test_how_to_format_or_metric.py",
+    "docs/how-to/add-a-model-format-or-metric.md": "tests/test_how_tos.py",
 }
 
 # In commands that need what the reader writes or installs: a plugin (which tests/test_how_tos.py and test_tutorial.py
