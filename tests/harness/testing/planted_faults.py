@@ -1,6 +1,6 @@
-"""A correct Gibbs kernel, quick on large models, in which a test may plant a fault that shows late, rarely or far out.
+"""A correct Gibbs kernel, quick on large models, in which a test may plant a bug that shows late, rarely or far out.
 
-Installed as a plugin by test_planted_faults.py, which checks that the suite finds every fault and says what it is.
+Installed as a plugin by test_planted_bugs.py, which checks that the suite finds every bug and says what it is.
 """
 
 import os
@@ -13,13 +13,13 @@ from spinbench.methods.baselines.weighted import Importance
 from spinbench.methods.messages.mf import MeanField
 
 LEAKED = []
-# Steps after which faults that come late begin.
+# Steps after which bugs that come late begin.
 LATE = 700
 
 
 @dataclass(frozen=True)
 class Flawed(Method):
-    fault: str = ""
+    bug: str = ""
 
     name = "flawed"
     summary = "Gibbs in raster order"
@@ -29,7 +29,7 @@ class Flawed(Method):
         return {"p": "sum"}
 
     def plan(self, model):
-        if self.fault == "plan changes the folder":
+        if self.bug == "plan changes the folder":
             os.chdir("/")
         return model.biases.copy()
 
@@ -37,7 +37,7 @@ class Flawed(Method):
         n = model.num_variables
         series = trace.series("p")
         chains = series.shape[-1]
-        match self.fault:
+        match self.bug:
             case "the last chain is left out" if chains > 1:
                 series = series[..., :-1]
             case "the first chain counts twice":
@@ -55,7 +55,7 @@ class Flawed(Method):
             "errors of several states times 0.7": 0.7 if model.groups else 1.0,
             "errors of several states times 1.4": 1.4 if model.groups else 1.0,
             "errors of large models times 0.7": 0.7 if n > 64 else 1.0,
-        }.get(self.fault, 1.0)
+        }.get(self.bug, 1.0)
         marginals = series.mean(axis=(0, -1))
         doubts = (f"marginals {claims.doubt}",) if claims.doubt else ()
         ess = effective_sample_size(marginals, claims.mcse, trace.samples * series.shape[-1])
@@ -71,7 +71,7 @@ class Flawed(Method):
 
 class FlawedKernel(Kernel):
     def __init__(self, method, backend, model, tables):
-        self.fault, self.biases, n = method.fault, tables, model.num_variables
+        self.bug, self.biases, n = method.bug, tables, model.num_variables
         self.real = np.dtype(backend.precision)
         neighbours = [[] for _ in range(n)]
         for (i, j), coupling in zip(model.edges.tolist(), model.couplings.tolist(), strict=True):
@@ -79,7 +79,7 @@ class FlawedKernel(Kernel):
             neighbours[j].append((i, coupling))
         self.rows = [(np.array([j for j, _ in row], int), np.array([w for _, w in row])) for row in neighbours]
         groups = list(map(list, model.groups))
-        match self.fault:
+        match self.bug:
             case "groups are ignored":
                 groups = []
             case "groups beyond the first are ignored":
@@ -89,15 +89,15 @@ class FlawedKernel(Kernel):
         grouped = {i: group for group in groups for i in group}
         self.units = [grouped.get(i, [i]) for i in range(n) if grouped.get(i, [i])[0] == i]
         self.groups = groups
-        if self.fault == "no fields beyond 1500 variables" and n > 1500:
+        if self.bug == "no fields beyond 1500 variables" and n > 1500:
             self.biases = self.biases * 0
-        if self.fault == "no fields of variables beyond 1500":
+        if self.bug == "no fields of variables beyond 1500":
             self.biases = np.where(np.arange(n) < 1500, self.biases, 0)
         self.pace = 1.0
 
     def init(self, seed, start):
         s = start.astype(np.float64)
-        match self.fault:
+        match self.bug:
             case "starts of several states in reverse order":
                 for group in self.groups:
                     s[group] = s[group[::-1]]
@@ -106,14 +106,14 @@ class FlawedKernel(Kernel):
         return {"seed": seed, "step": 0, "s": s, "pace": np.ones(1), "paces": np.ones(s.shape[1])}
 
     def warm(self, state, steps):
-        if self.fault != "burn-in is warmer":
+        if self.bug != "burn-in is warmer":
             return self.advance(state, steps)[0]
         self.pace = 0.5
         state, self.pace = self.advance(state, steps)[0], 1.0
         return state
 
     def advance(self, state, steps):
-        if self.fault == "a step changes the folder" and state["step"] > 20:
+        if self.bug == "a step changes the folder" and state["step"] > 20:
             os.chdir("/")
         s, total = state["s"].copy(), np.zeros(state["s"].shape)
         state = dict(state, s=s, pace=state["pace"].copy(), paces=state["paces"].copy())
@@ -128,7 +128,7 @@ class FlawedKernel(Kernel):
     def _late(self, p, index):
         if index < LATE:
             return p
-        match self.fault:
+        match self.bug:
             case "an exception late":
                 raise IndexError("index 4096 is out of bounds")
             case "memory leaks late":
@@ -140,7 +140,7 @@ class FlawedKernel(Kernel):
         return p
 
     def _adapt_for_ever(self, state, s):
-        match self.fault:
+        match self.bug:
             case "a pace in an array goes on":
                 state["pace"] *= 0.999
             case "paces of chains go on":
@@ -150,7 +150,7 @@ class FlawedKernel(Kernel):
 
     def _uniform(self, seed, index, shape):
         rng = np.random.default_rng((seed, index))
-        match self.fault:
+        match self.bug:
             case "numbers shared by chains 4096 apart":
                 return rng.random((shape[0], 4096))[:, np.arange(shape[1]) % 4096]
             case "uniforms reach 1":
@@ -164,10 +164,10 @@ class FlawedKernel(Kernel):
     def _sweep(self, s, u, state):
         p = np.empty(s.shape, self.real)
         scale = state["pace"][0] * state["paces"] * self.pace
-        if self.fault == "warmer beyond 4096 chains" and s.shape[1] > 4096:
+        if self.bug == "warmer beyond 4096 chains" and s.shape[1] > 4096:
             scale = scale * 0.9
         before = s.copy()
-        if self.fault == "chains beyond 4096 are warmer":
+        if self.bug == "chains beyond 4096 are warmer":
             scale = np.where(np.arange(s.shape[1]) < 4096, scale, 0.5)
         for unit in self.units:
             fields = np.empty((len(unit), s.shape[1]), self.real)
@@ -183,13 +183,13 @@ class FlawedKernel(Kernel):
             p[unit] = weights / weights.sum(axis=0)
             chosen = np.minimum((u[unit[0]] > np.cumsum(p[unit], axis=0)).sum(axis=0), len(unit) - 1)
             s[unit] = np.arange(len(unit))[:, None] == chosen
-        if self.fault == "chains beyond 4096 stand still":
+        if self.bug == "chains beyond 4096 stand still":
             s[:, 4096:] = before[:, 4096:]
         return p
 
     def states(self, state):
         s = state["s"].astype(np.int8)
-        if self.fault == "states in reverse order":
+        if self.bug == "states in reverse order":
             for group in self.groups:
                 s[group] = s[group[::-1]]
         return s
@@ -197,30 +197,30 @@ class FlawedKernel(Kernel):
 
 @dataclass(frozen=True)
 class Weighed(Importance):
-    fault: str = ""
+    bug: str = ""
 
     name = "weighed"
 
     def estimate(self, model, tables, trace):
         estimate = super().estimate(model, tables, trace)
-        factor = {"errors of log Z times 0.7": 0.7, "errors of log Z times 1.4": 1.4}.get(self.fault, 1.0)
+        factor = {"errors of log Z times 0.7": 0.7, "errors of log Z times 1.4": 1.4}.get(self.bug, 1.0)
         error = factor * (estimate.log_z_se or 0.0)
-        if self.fault == "a bound of two errors":
+        if self.bug == "a bound of two errors":
             return replace(estimate, bounds=(Bound(estimate.log_z + 2 * error, "upper", "certified"),))
         return replace(estimate, log_z_se=error, log_z_error_bound=factor * (estimate.log_z_error_bound or 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Averaged(MeanField):
-    fault: str = ""
+    bug: str = ""
 
     name = "averaged"
 
     def estimate(self, model, tables, trace):
         estimate = super().estimate(model, tables, trace)
-        if self.fault == "no constant":
+        if self.bug == "no constant":
             return replace(estimate, log_z=estimate.log_z - model.log_constant)
-        if self.fault == "soft zeros" and isinstance(estimate.marginals, list):
+        if self.bug == "soft zeros" and isinstance(estimate.marginals, list):
             return replace(estimate, marginals=[0.99 * p + 0.01 / len(p) for p in estimate.marginals])
         return estimate
 
@@ -231,7 +231,7 @@ class Averaged(MeanField):
             state = program.step(key, tables, state)
             return state._replace(values=xp.astype(xp.astype(state.values, xp.float32), state.values.dtype))
 
-        return replace(program, step=step) if self.fault == "float32 in float64" else program
+        return replace(program, step=step) if self.bug == "float32 in float64" else program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,4 +246,4 @@ class Grouped(Averaged):
         return super().estimate(self._as_seen(model), tables, trace)
 
     def _as_seen(self, model):
-        return replace(model, groups=()) if self.fault == "groups are ignored" else model
+        return replace(model, groups=()) if self.bug == "groups are ignored" else model

@@ -12,6 +12,19 @@ from spinbench.api import Conformance, Estimate, Method, Program, standard_error
 from spinbench.errors import SpinbenchError, UnsupportedError
 
 
+def field(backend, tables, s, i):
+    return backend.xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
+
+
+def sweep(backend, key, tables, s, beta=1.0, donate=False):
+    def site(i, s):
+        u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
+        on = backend.xp.astype(u < backend.sigmoid(beta * field(backend, tables, s, i)), backend.real)
+        return backend.update(s, i, on, donate=donate)
+
+    return backend.fori_loop(0, tables[0].shape[0], site, s)
+
+
 @dataclass(frozen=True)
 class Placed(Method):
     """Gibbs sampling that donates its state to `update`, and reports it as it is."""
@@ -29,17 +42,11 @@ class Placed(Method):
         return model.biases, model.dense()
 
     def program(self, backend):
-        xp = backend.xp
-
-        def step(key, tables, s):
-            def site(i, s):
-                u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
-                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
-                return backend.update(s, i, xp.astype(u < backend.sigmoid(field), backend.real), donate=True)
-
-            return backend.fori_loop(0, tables[0].shape[0], site, s)
-
-        return Program(init=lambda key, tables, start: start + 0, step=step, observe=lambda tables, state: {"s": state})
+        return Program(
+            init=lambda key, tables, start: start + 0,
+            step=lambda key, tables, s: sweep(backend, key, tables, s, donate=True),
+            observe=lambda tables, state: {"s": state},
+        )
 
     def estimate(self, model, tables, trace):
         series = trace.series("s")
@@ -65,8 +72,7 @@ class Rekeyed(Placed):
                 own = backend.fold_in(key, i)
                 again = own if twice else backend.fold_in(own, 1)
                 moved = xp.astype(backend.uniform(own, (s.shape[1],)) < 0.7, backend.real)
-                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
-                gain = (1 - 2 * backend.take(s, i)) * field
+                gain = (1 - 2 * backend.take(s, i)) * field(backend, tables, s, i)
                 kept = backend.uniform(again, (s.shape[1],)) < xp.exp(gain)
                 turn = moved * xp.astype(kept, backend.real)
                 return backend.update(s, i, backend.take(s, i) * (1 - turn) + (1 - backend.take(s, i)) * turn)
@@ -92,20 +98,12 @@ class Tempered(Placed):
     def program(self, backend):
         xp = backend.xp
 
-        def sweep(key, tables, s, beta):
-            def site(i, s):
-                u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
-                field = xp.sum(tables[1][i][:, None] * s, axis=0) + tables[0][i]
-                return backend.update(s, i, xp.astype(u < backend.sigmoid(beta * field), backend.real))
-
-            return backend.fori_loop(0, tables[0].shape[0], site, s)
-
         def weight(tables, s):
             return xp.sum(tables[0][:, None] * s, axis=0) + 0.5 * xp.sum(s * (tables[1] @ s), axis=0)
 
         def step(key, tables, state):
-            cold = sweep(backend.fold_in(key, 0), tables, state[0], 1.0)
-            hot = sweep(backend.fold_in(key, 1), tables, state[1], 0.2)
+            cold = sweep(backend, backend.fold_in(key, 0), tables, state[0])
+            hot = sweep(backend, backend.fold_in(key, 1), tables, state[1], 0.2)
             u = backend.uniform(backend.fold_in(key, 2), (cold.shape[1],))
             swap = xp.log(u) < 0.8 * (weight(tables, hot) - weight(tables, cold))
             return xp.where(swap, hot, cold), xp.where(swap, cold, hot)

@@ -1,57 +1,27 @@
-"""A correct Gibbs kernel that hands over the states of its chains, in which a test may plant a bug.
+"""The planted kernel, which hands over the states of its chains, with bugs of these alone.
 
-Installed as a plugin by test_planted_bugs.py.
+Installed as a plugin by test_planted_bugs.py, beside planted_kernel.py.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-
-from spinbench.api import Estimate, Kernel, Method, standard_error
-from spinbench.errors import UnsupportedError
+from planted_kernel import Planted, PlantedKernel
 
 
 @dataclass(frozen=True)
-class Kept(Method):
-    bug: str = ""
-
+class Kept(Planted):
     name = "kept"
-    summary = "Gibbs in raster order"
-
-    @property
-    def reductions(self):
-        return {"p": "sum"}
-
-    def plan(self, model):
-        if model.groups:
-            raise UnsupportedError("kept takes binary variables")
-        return model.biases.copy(), model.dense()
-
-    def estimate(self, model, tables, trace):
-        return Estimate(marginals=trace.mean("p").mean(axis=-1), marginals_se=standard_error(trace.series("p")))
 
 
-class KeptKernel(Kernel):
-    def __init__(self, method, backend, model, tables):
-        self.bug, self.biases, self.dense = method.bug, *tables
-
+class KeptKernel(PlantedKernel):
     def init(self, seed, start):
-        self.first = self.seldom = start.astype(np.int64)
-        self.array = np.empty_like(self.first)
-        return [seed, 0, self.first]
-
-    def advance(self, state, steps):
-        seed, index, s = state
-        s, total = s.copy(), np.zeros(s.shape)
-        for step in range(index, index + steps):
-            u = np.random.default_rng((seed, step)).random(s.shape)
-            for i in range(len(s)):
-                p = 1 / (1 + np.exp(-self.biases[i] - self.dense[i] @ s))
-                s[i], total[i] = u[i] < p, total[i] + p
-        return [seed, index + steps, s], {"p": total}
+        self.seldom = start.astype(np.int64)
+        self.array = np.empty_like(self.seldom)
+        return super().init(seed, start)
 
     def states(self, state):
-        s = state[2].copy()
+        s = state[2].astype(np.int64)
         match self.bug:
             case "one array for few" if s.shape[1] < 8:
                 self.array[:] = s
