@@ -1,4 +1,4 @@
-"""Pages whose commands are followed as they stand, and the examples of the commands' help."""
+"""Pages whose commands are followed as they stand, the tutorial, the README's example, and those of the help texts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from markdown_blocks import DOCS, Block, blocks, check_printed, commands
+from fresh_environment import fresh_environment
+from markdown_blocks import DOCS, ROOT, Block, blocks, check_printed, commands
 from small_sweeps import stored
 
 import spinbench
@@ -153,3 +155,71 @@ def test_commands_of_a_page_run(page: str, folder: Path) -> None:
     for line in lines:
         # 1: done, but in so few seconds the answer is not good
         shell(line, folder, allowed=(0, 1))
+
+
+TUTORIAL = [one for one in blocks(DOCS / "tutorial.md") if one.language in ("sh", "python")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that stands for the clone, with the reader's own beside it."""
+    clone = tmp_path_factory.mktemp("reader") / "spinbench"
+    clone.mkdir()
+    (clone / "docs").symlink_to(DOCS)
+    return clone
+
+
+@pytest.fixture(scope="module")
+def environment(place: Path) -> dict[str, str]:
+    pytest.importorskip("pip")
+    made = fresh_environment(place.parent / "environment")
+    return {**made, "SPINBENCH_HISTORY": str(place), "COLUMNS": "150"}  # writes no history
+
+
+def run_block(block: Block, place: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block.tested],
+        cwd=place,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"line {block.line}: {block.tested}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_every_block_runs(place: Path, environment: dict[str, str]) -> None:
+    """In order; Python at the end, since it needs no more than a file that the shell writes."""
+    said = [run_block(one, place, environment) for one in TUTORIAL if one.language == "sh" and not one.skipped]
+    assert any("gibbs on numba" in text for text in said)
+    assert (place / "multirun" / "tour" / "report" / "report.html").exists()
+    assert any(text.count("mine") >= 1 and " 0 failed" in text for text in said)
+    source = "".join(one.text for one in TUTORIAL if one.language == "python")
+    done = subprocess.run(
+        [sys.executable, "-c", source], cwd=place, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    check_printed(source, done.stdout)
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_and_prints_what_its_comment_says() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    lines = printed.getvalue().splitlines()
+    assert float(lines[0]) == pytest.approx(-23.6872070585, rel=1e-9)
+    log_z, error, kind = float(lines[1].split()[0]), float(lines[1].split()[2]), lines[1].split()[3]
+    assert kind == "estimate"
+    assert abs(log_z + 23.6872070585) < 5 * error
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#]+)\)", README)) - {""}))
+def test_links_lead_somewhere(target: str) -> None:
+    assert target.startswith("https://") or (ROOT / target).exists()

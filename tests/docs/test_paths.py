@@ -101,8 +101,8 @@ def _defined(place: Path) -> set[str]:
 
 # Pages whose Python another test runs.
 ELSEWHERE = {
-    "README.md": "tests/test_readme.py",
-    "docs/tutorial.md": "tests/docs/test_tutorial.py",
+    "README.md": "tests/docs/test_followed_pages.py",
+    "docs/tutorial.md": "tests/docs/test_followed_pages.py",
     "docs/how-to/compare-methods.md": "tests/docs/test_followed_pages.py",
     "docs/how-to/add-a-method.md": "tests/test_how_tos.py",
     "docs/how-to/add-a-backend.md": "tests/test_how_tos.py",
@@ -110,8 +110,8 @@ ELSEWHERE = {
     "docs/how-to/add-a-model-format-or-metric.md": "tests/test_how_tos.py",
 }
 
-# In commands that need what the reader writes or installs: a plugin (which tests/test_how_tos.py and test_tutorial.py
-# run), a configuration, ray.
+# In commands that need what the reader writes or installs: a plugin (which tests/test_how_tos.py and
+# test_followed_pages.py run), a configuration, ray.
 OF_THE_READER = ("mine", "hydra.searchpath", "launcher=ray")
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import subprocess
 import sys
@@ -144,3 +145,13 @@ def _room(path: str) -> str:
 def _section(title: str) -> str:
     """Of the page, up to the next heading."""
     return re.split(r"^#+ ", FLOORS.partition(f"{title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_all_are_collected() -> None:
+    command = [sys.executable, "-m", "pytest", "benchmarks", "-p", "no:cacheprovider", "--collect-only", "-q"]
+    # pytest-benchmark does not time in what looks like a worker of pytest-xdist
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "test_scaling.py::test_slope[chains]" in done.stdout
+    assert "test_scaling.py::test_gauged" in done.stdout
