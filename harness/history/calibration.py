@@ -191,7 +191,7 @@ def _test_comparison(
     for metric in _metrics_judged_by(kind):
         tested = effects.EFFECTS[kind](metric, sides)
         if tested.levels and (noisy := tested.levels[0].error > 0).any():
-            outcomes[0] = outcomes[0] or _has_worse_unit(tested)
+            outcomes[0] |= any("worse" in decision.verdicts for decision in tested.decisions())
             # How much an error that does not fall with the number of samples may grow is not known.
             if kind == "cost" or metric.falls:
                 shifts = _plant_shifts(np.where(noisy, tested.groups, "").tolist(), fractions, factors)
@@ -209,11 +209,6 @@ def _plant_shifts(
     cell = np.zeros(len(groups))
     cell[int(fractions[1] * len(groups))] = math.log(factors[-1])
     return (np.where(np.array(groups) == chosen, math.log(factors[0]), 0.0), cell)[: len(factors)]
-
-
-def _has_worse_unit(tested: effects.Effects) -> bool:
-    """Whether any unit is called worse."""
-    return any("worse" in decision.verdicts for decision in tested.decisions())
 
 
 def _has_worse_shifted_unit(tested: effects.Effects, shift: noise.FloatArray) -> bool:

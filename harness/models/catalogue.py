@@ -120,10 +120,6 @@ def _read_uai_reference(name: str) -> Reference:
     return Reference(answer["lnZ"], tables, 12)
 
 
-def _load_libdai(stem: str) -> Model:
-    return _read_model(LibDAI(), f"libdai/{stem}.fg")
-
-
 def _load_neural() -> Model:
     W = _read_numbers("boltzmann/neural15_W_upper.txt").reshape(15, 15)
     return PairwiseModel.from_dense(_read_numbers("boltzmann/neural15_b.txt"), W + W.T)
@@ -208,7 +204,9 @@ _ENTRIES = {
         None,
     ),
     **{
-        f"libdai/{stem}": _Entry(text, partial(_load_libdai, stem), partial(Reference, log_z, None, 12))
+        f"libdai/{stem}": _Entry(
+            text, partial(_read_model, LibDAI(), f"libdai/{stem}.fg"), partial(Reference, log_z, None, 12)
+        )
         for stem, (text, log_z) in _LIBDAI.items()
     },
 }

@@ -185,16 +185,11 @@ def samples_per_second(record: Record) -> float | None:
     return 1 / result.timing.total
 
 
-def _ess_per_second(record: Record) -> float | None:
-    """Effective samples a second of the run."""
-    return variants.ess_rate(record.metric("seconds_per_ess").value)
-
-
 NUMBER_COLUMNS: Mapping[str, variants.RecordValue] = {
     "whole call, /s": samples_per_second,
     "plan,\ncompile, s": curves.setup_seconds,
     "run, s": lambda record: record.result.timing.run,
-    "ESS /s": _ess_per_second,
+    "ESS /s": lambda record: variants.ess_rate(record.metric("seconds_per_ess").value),
     "RMSE": variants.metric_value("marginal_rmse"),
     "R-hat": lambda record: record.result.r_hat_max,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from spinbench.foundation.remarks import format_count
 from spinbench.history.regression_test import effects, measurements
@@ -104,12 +104,9 @@ def _format_level(tested: Tested) -> str:
     if units == 1:
         (verdicts,), name = tested.verdicts, LEVELS[tested.level]
     else:
-        verdicts, name = _format_verdict_counts(tested.verdicts), f"{units} {LEVELS[tested.level]}s"
+        counts = Counter(tested.verdicts).most_common()
+        verdicts, name = ", ".join(f"{n} {verdict}" for verdict, n in counts), f"{units} {LEVELS[tested.level]}s"
     return f"{tested.metric.title}, {name}: {verdicts}; changes from x{tested.detectable:.2f} are found"
-
-
-def _format_verdict_counts(verdicts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -48,13 +48,9 @@ class _XZReader:
         return b""
 
 
-def _open_gzip(file: BinaryIO) -> Readable:
-    return gzip.GzipFile(fileobj=file)
-
-
 # Readers by the first bytes of a file.
 _READERS: dict[bytes, Callable[[BinaryIO], Readable]] = {
-    b"\x1f\x8b": _open_gzip,
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": _XZReader,
 }

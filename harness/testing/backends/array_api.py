@@ -6,6 +6,7 @@ In the calls x and y are (3, 4) and y > 0; in those of `WIDE` they are larger.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from spinbench.api import Array, Namespace
 
@@ -14,47 +15,40 @@ VERSION = "2024.12"
 
 Call = Callable[[Namespace, Array, Array], Array]
 
-UNARY = "abs asinh atan ceil cos cosh exp expm1 floor isfinite isinf isnan negative ones_like positive round sign \
-signbit sin sinh square tan tanh tril triu trunc zeros_like"
-POSITIVE_UNARY = "log log10 log1p log2 reciprocal sqrt"
-BINARY = "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp maximum \
-minimum multiply not_equal remainder subtract"
-LOGICAL = "logical_and logical_or logical_xor"
-BITWISE = "bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor"
-AXIS_FUNCTIONS = "argmax argmin argsort cumulative_prod cumulative_sum diff flip max mean min prod sort std sum var"
 
+def _calls(
+    names: str, arguments: Callable[[Namespace, Array, Array], tuple[Array, ...]], **options: int
+) -> dict[str, Call]:
+    """Calls of the functions of these names, all with the same arguments."""
 
-def _unary_call(name: str) -> Call:
-    return lambda xp, x, y: getattr(xp, name)(x)
+    def call(name: str, xp: Namespace, x: Array, y: Array) -> Array:
+        return getattr(xp, name)(*arguments(xp, x, y), **options)
 
-
-def _positive_unary_call(name: str) -> Call:
-    return lambda xp, x, y: getattr(xp, name)(y)
-
-
-def _binary_call(name: str) -> Call:
-    return lambda xp, x, y: getattr(xp, name)(x, y)
-
-
-def _logical_call(name: str) -> Call:
-    return lambda xp, x, y: getattr(xp, name)(x < y, x > 0)
-
-
-def _bitwise_call(name: str) -> Call:
-    return lambda xp, x, y: getattr(xp, name)(xp.argmax(x, axis=0) + 5, xp.argmax(y, axis=0))
-
-
-def _axis_call(name: str) -> Call:
-    return lambda xp, x, y: getattr(xp, name)(x, axis=0)
+    return {name: partial(call, name) for name in names.split()}
 
 
 OPERATIONS: dict[str, Call] = {
-    **{name: _unary_call(name) for name in UNARY.split()},
-    **{name: _positive_unary_call(name) for name in POSITIVE_UNARY.split()},
-    **{name: _binary_call(name) for name in BINARY.split()},
-    **{name: _logical_call(name) for name in LOGICAL.split()},
-    **{name: _bitwise_call(name) for name in BITWISE.split()},
-    **{name: _axis_call(name) for name in AXIS_FUNCTIONS.split()},
+    **_calls(
+        "abs asinh atan ceil cos cosh exp expm1 floor isfinite isinf isnan negative ones_like positive round sign "
+        "signbit sin sinh square tan tanh tril triu trunc zeros_like",
+        lambda xp, x, y: (x,),
+    ),
+    **_calls("log log10 log1p log2 reciprocal sqrt", lambda xp, x, y: (y,)),
+    **_calls(
+        "add atan2 copysign divide equal floor_divide greater greater_equal hypot less less_equal logaddexp maximum "
+        "minimum multiply not_equal remainder subtract",
+        lambda xp, x, y: (x, y),
+    ),
+    **_calls("logical_and logical_or logical_xor", lambda xp, x, y: (x < y, x > 0)),
+    **_calls(
+        "bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor",
+        lambda xp, x, y: (xp.argmax(x, axis=0) + 5, xp.argmax(y, axis=0)),
+    ),
+    **_calls(
+        "argmax argmin argsort cumulative_prod cumulative_sum diff flip max mean min prod sort std sum var",
+        lambda xp, x, y: (x,),
+        axis=0,
+    ),
     "acos": lambda xp, x, y: xp.acos(xp.tanh(x)),
     "acosh": lambda xp, x, y: xp.acosh(y + 1),
     "all": lambda xp, x, y: xp.all(x < y, axis=0),

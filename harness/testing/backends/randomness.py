@@ -153,11 +153,7 @@ def check_uniform_below_one(backend: Backend) -> None:
     """None of 2^27 numbers is 1, to which one in 2^25 is rounded that was drawn with more bits than a float has."""
     if backend.precision == "float64":
         return
-
-    def draw_maximum(key: Key) -> Array:
-        return backend.xp.max(backend.uniform(key, (END_DRAWS,)))
-
-    compiled = backend.compile(draw_maximum)
+    compiled = backend.compile(lambda key: backend.xp.max(backend.uniform(key, (END_DRAWS,))))
     for seed in range(2**27 // END_DRAWS):
         largest = float(backend.to_host(compiled(backend.key(seed))))
         require(largest < 1, f"of {(seed + 1) * END_DRAWS} draws one is {largest}; [0, 1) has no 1: floats are rounded")

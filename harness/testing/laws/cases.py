@@ -125,10 +125,6 @@ def _complete_edges(n: int) -> npt.NDArray[np.int64]:
     return np.argwhere(np.triu(np.ones((n, n)), 1))
 
 
-def _single_variable_model() -> PairwiseModel:
-    return PairwiseModel.from_edges([0.7], [], [], log_constant=-2.0, name="one variable")
-
-
 def _zero_couplings_model() -> PairwiseModel:
     """Two fields are so strong that a sigmoid which is cut short shows."""
     edges = [(0, 1), (1, 2), (0, 3), (3, 4)]
@@ -162,7 +158,11 @@ DISCONNECTED = [(0, 1), (1, 2), (0, 2), (4, 5)]
 CASES = {
     case.name: case
     for case in (
-        Case("one variable", _single_variable_model, coupled=False),
+        Case(
+            "one variable",
+            lambda: PairwiseModel.from_edges([0.7], [], [], log_constant=-2.0, name="one variable"),
+            coupled=False,
+        ),
         Case("zero couplings", _zero_couplings_model, coupled=False),
         Case("dense", lambda: _random_model("dense", 6, _complete_edges(6), 0.6, 0.8, 11), "random"),
         Case("sparse", lambda: _random_model("sparse", 8, SPARSE, 0.8, 1.4, 12), "random"),

@@ -120,8 +120,8 @@ def _complete_model(size: int) -> SolvedModel:
     """All pairs alike, of variables of two kinds: the law depends on two counts."""
     biases, coupling = np.array([0.9, -0.3]), -0.08
     counts = np.arange(size + 1)
-    choose = _log_factorials(size)
-    ways = choose[size] - choose[counts] - choose[size - counts]
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(counts[1:]))])
+    ways = log_factorials[size] - log_factorials[counts] - log_factorials[size - counts]
     ones = counts[:, None] + counts[None, :]
     weights = ways[:, None] + ways[None, :] + coupling * ones * (ones - 1) / 2
     weights = weights + biases[0] * counts[:, None] + biases[1] * counts[None, :]
@@ -132,10 +132,6 @@ def _complete_model(size: int) -> SolvedModel:
     edges = np.argwhere(np.triu(np.ones((2 * size, 2 * size)), 1))
     model = PairwiseModel.from_edges(biases[kinds], edges, np.full(len(edges), coupling), name=f"{2 * size}, dense")
     return SolvedModel(model, log_z, means[kinds])
-
-
-def _log_factorials(n: int) -> FloatArray:
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
 
 
 def _independent_pairs_model(count: int) -> SolvedModel:

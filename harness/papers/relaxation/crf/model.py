@@ -109,7 +109,7 @@ def load_or_train(corpus: Corpus, split: int, tests: int, l2: float) -> TrainedS
     from spinbench.papers.relaxation.crf.train import train_weights
 
     key = hashlib.sha256(f"{VERSION}/{corpus.digest}/{split}/{tests}/{l2!r}".encode()).hexdigest()
-    path = _cache_folder() / f"{key}.npz"
+    path = folders.cache_folder() / "crf" / f"{key}.npz"
     if (trained_split := _load_weights(path, len(corpus.texts), tests)) is not None:
         return trained_split
     with _training_lock(path):
@@ -156,10 +156,6 @@ def _synthetic_corpus(messages: int) -> Corpus:
     from spinbench.papers.relaxation.crf import synthetic
 
     return synthetic.write_corpus(messages)
-
-
-def _cache_folder() -> Path:
-    return folders.cache_folder() / "crf"
 
 
 @contextlib.contextmanager
