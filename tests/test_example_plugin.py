@@ -72,30 +72,6 @@ def test_every_method_passes_the_conformance_suite_on_it(strict: Any, method: st
     assert done.stdout.splitlines()[-1].endswith("0 failed")
 
 
-EACH = """
-import numpy as np, spinbench
-from spinbench.errors import SpinbenchError
-from spinbench.inference import registry
-pairs = spinbench.PairwiseModel.from_edges([0.1, -0.2, 0.3], [[0, 1], [1, 2]], [1.0, 0.7])
-states = spinbench.FactorGraph.from_tables((3, 2), [((0, 1), [[1, 2], [3, 0.5], [1, 1]])])
-wishes = {name: {} for name in registry.names("methods")} | {"blocks": {"size": 4}, "pt": {"blocks": 4}}
-for name, settings in wishes.items():
-    for model in (pairs, states) if registry.support(name, "strict").runs else ():
-        try:
-            spinbench.run(model, name, "strict", 12, chains=4, **settings)
-        except SpinbenchError:
-            continue
-        print(name)
-"""
-
-
-def test_a_few_steps_of_every_method_run_on_it(strict: Any) -> None:
-    """The suite has more of them, where all of it is run."""
-    done = strict.python("-c", EACH)
-    assert done.returncode == 0, done.stderr
-    assert set(done.stdout.split()) >= {"bp", "blocks", "dhmc", "gibbs", "importance", "mf", "pt", "rejection", "smc"}
-
-
 def test_it_runs_in_a_sweep(strict: Any) -> None:
     cell = ("model=grid", "model.rows=3", "model.cols=3", "budget=samples", "budget.samples=200", "chains=8")
     done = strict.spinbench("sweep", "-m", *cell, "method=gibbs", "backend=strict,numpy", "sweep_dir=out")
