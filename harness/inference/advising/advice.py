@@ -186,7 +186,7 @@ def conclude(views: Sequence[View], budget: float, target: Target, bracket: Evid
         return Verdict(False, f"unresolved: nobody's verdict is ok; {best}", _more(views, longer))
     if contradicting := [other for other in others if ranking.contradict(winner, other)]:
         named = " and ".join(
-            f"{other.candidate.label} by {_root_mean_square(winner, other):.2g}" for other in contradicting
+            f"{other.candidate.label} by {np.sqrt(ranking.mean_square(winner, other)):.2g}" for other in contradicting
         )
         return Verdict(
             False, f"unresolved: {name} is contradicted by {named}", f"{longer}, which one of them will not survive"
@@ -199,14 +199,9 @@ def conclude(views: Sequence[View], budget: float, target: Target, bracket: Evid
             _more(views, longer),
         )
     agreeing = " and ".join(
-        f"{other.candidate.label} ({_root_mean_square(winner, other):.1g} apart)" for other in others
+        f"{other.candidate.label} ({np.sqrt(ranking.mean_square(winner, other)):.1g} apart)" for other in others
     )
     return Verdict(True, f"resolved: {name} agrees with {agreeing}", "")
-
-
-def _root_mean_square(view: View, other: View) -> float:
-    """Root mean square."""
-    return float(np.sqrt(np.mean((view.values - other.values) ** 2)))
 
 
 def _more(views: Sequence[View], longer: str) -> str:

@@ -18,7 +18,7 @@ from spinbench.inference.advising.exact_and_bounds import answer_exactly, quick_
 from spinbench.inference.advising.portfolio import choose
 from spinbench.inference.advising.race import Race, Watch, entrants_of
 from spinbench.inference.advising.ranking import TARGETS, Target, View
-from spinbench.inference.budget import Budget, is_whole, parse_seconds
+from spinbench.inference.budget import Budget, check_whole, parse_seconds
 from spinbench.inference.notebook.progress import whole
 from spinbench.inference.request import check_model
 from spinbench.inference.result import Result
@@ -44,7 +44,7 @@ def advise(
 
     Args:
         model: any model.
-        budget: wall-clock ("10 s") or CPU seconds of all processes ("10 s cpu"), kept within 20 % and half a second.
+        budget: wall-clock ("10 s") or CPU seconds of all processes ("10 s cpu"), exceeded by a second at most.
         target: what is to be accurate, "marginals" or "log_z".
         candidates: methods by name ("pt", "gibbs.numpy"), or with settings (a `Method`, or ("wmb", {"ibound": 6})), or
             pairs of either and a backend; "exact" is the exact answer. None: the exact answer, the built-in methods of
@@ -61,9 +61,8 @@ def advise(
     seconds, cpu = parse_seconds(budget, "advise")
     if target not in TARGETS:
         raise SpinbenchError(f"target={target!r} was given; marginals and log_z are allowed")
-    for name, value, least in (("seed", seed, 0), ("chains", chains, 1)):
-        if not is_whole(value, least):
-            raise SpinbenchError(f"{name}={value!r} was given; a whole number, {least} or more, is needed")
+    check_whole("seed", seed, 0)
+    check_whole("chains", chains, 1)
     entered, ask_exact = parse(candidates)
     with whole(f"advice on {model.name}") as say, deadline.budgets_on(cpu=cpu):
 
@@ -87,19 +86,12 @@ def advise(
         loading = deadline.now()
         prepare(choice.running)
         since += deadline.now() - loading
-        tell([], "looking for bounds on log Z")
-        bounds = (*known, *quick_bounds(model, seed, seconds))
-        race = Race(
-            model,
-            entrants_of(choice, seed),
-            target,
-            seconds,
-            since + seconds,
-            chains,
-            tell,
-            bounds,
-            len(choice.running),
-        )
+        if target == "log_z":
+            tell([], "looking for bounds on log Z")
+            known = (*known, *quick_bounds(model, seed, seconds))
+        entrants = entrants_of(choice, seed)
+        size = max(sum(not entrant.runs_once for entrant in entrants[: len(choice.running)]), 1)
+        race = Race(model, entrants, target, seconds, since + seconds, chains, tell, known, size)
         interrupted = False
         try:
             race.run()
@@ -125,9 +117,7 @@ def _advice_of_exact(
     source: Mapping[str, object],
 ) -> Advice:
     """Args: seconds: allowed and taken; run: chains and seed."""
-    command = ""
-    if source:
-        command = overrides.command({**source, "method": "exact", "backend": exact_result.backend})
+    call = {**source, "method": "exact", "backend": exact_result.backend}
     return Advice(
         answer=exact_result,
         error=0.0,
@@ -143,7 +133,7 @@ def _advice_of_exact(
         chains=run[0],
         seed=run[1],
         python="spinbench.exact(model)",
-        command=command,
+        command=overrides.command(call) if source else "",
     )
 
 
@@ -157,7 +147,7 @@ def _advice_of_race(
         reasons = [f"{label}: {fate}" for label, fate in fates.items()]
         reasons += [f"{bound.side} bound on log Z: {bound.value:.8g} ({bound.by})" for bound in race.bounds()]
         raise SpinbenchError(f"no candidate gave an answer within {race.budget:g} s: {'; '.join(reasons)}")
-    winner = race.of(views[0])
+    winner = next(entrant for entrant in race.entrants if entrant.candidate is views[0].candidate)
     assert winner.result is not None
     answer = winner.result
     if race.target == "log_z" and answer.log_z_kind in ("lower", "upper"):
@@ -204,13 +194,14 @@ def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
             distance = float(np.sqrt(ranking.mean_square(view, around)))
         if view is views[0]:
             fate = "won"
-    entry = Entry(
+    result = entrant.result
+    return Entry(
         candidate=entrant.candidate.label,
         kind=entrant.candidate.kind,
         runs=entrant.rounds,
         seconds=entrant.spent,
-        samples=0,
-        status="",
+        samples=0 if result is None else result.samples,
+        status="" if result is None else result.status,
         error=error,
         distance=distance,
         fate=fate,
@@ -218,12 +209,7 @@ def _entry(entrant: Entrant, views: Sequence[View]) -> Entry:
         backend=entrant.candidate.backend,
         settings=entrant.candidate.settings,
         seed=entrant.seed,
-        asked=None,
-        result=None,
-        failed=entrant.failed,
-    )
-    if (result := entrant.result) is None:
-        return entry
-    return replace(
-        entry, samples=result.samples, status=result.status, asked=entrant.request, result=result, failed=False
+        asked=None if result is None else entrant.request,
+        result=result,
+        failed=entrant.failed and result is None,
     )

@@ -33,7 +33,11 @@ def tightest(results: Iterable[Result], others: Sequence[Bound] = ()) -> tuple[B
         if np.isfinite(bound.value):
             by_kind.setdefault((bound.side, bound.grade), []).append(bound)
     return tuple(
-        replace(_best(bounds), delta=min(1.0, sum(bound.delta for bound in bounds))) for bounds in by_kind.values()
+        replace(
+            min(bounds, key=lambda bound: OUTWARD[bound.side] * bound.value),
+            delta=min(1.0, sum(bound.delta for bound in bounds)),
+        )
+        for bounds in by_kind.values()
     )
 
 
@@ -84,9 +88,3 @@ def _reject_outside(log_z: View, bounds: Sequence[Bound]) -> View:
         if bound.grade in OUTSIDE and excess > slack + ROUNDING * max(abs(value), 1.0):
             return replace(log_z, believed=False, doubt=OUTSIDE[bound.grade])
     return log_z
-
-
-def _best(bounds: list[Bound]) -> Bound:
-    if bounds[0].side == "lower":
-        return max(bounds, key=lambda bound: bound.value)
-    return min(bounds, key=lambda bound: bound.value)

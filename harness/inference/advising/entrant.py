@@ -95,7 +95,7 @@ class Entrant:
     Attributes:
         candidate: who.
         seed: of its runs.
-        expected: error that the portfolio expects of it; infinite where it does not know.
+        expected: error that the portfolio expects of a run of a second; infinite where it does not know.
         child: its process; None before its turn.
         sampler: whether it goes on as long as it is let.
         request: the budget of its newest result.
@@ -122,6 +122,12 @@ class Entrant:
     def racing(self) -> bool:
         """Whether it has a result, and may be asked again."""
         return self.result is not None and not self.fate and self.child is not None and self.child.alive
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether it runs at the end or not at all: what it plans depends on its seconds, so that a short run does not
+        tell how accurate a longer one is."""
+        return self.candidate.method_with_settings.kind == "draws" and self.expected < math.inf
 
     @property
     def waiting_seconds(self) -> float:
@@ -193,13 +199,8 @@ class Entrant:
         samples = max(math.ceil(self.result.samples * factor / (1 + BURN_IN_SECONDS)), 2)
         return Budget(samples=samples, burn_in=math.ceil(samples / BURN_IN))
 
-    def leave(self, why: str) -> None:
-        """Out, and its process ended."""
-        self.fate = self.fate or why
-        self.close()
-
     def close(self) -> None:
-        """End its process."""
+        """End its process; a first run may be compiling, which is cached once it is done."""
         if self.child is not None and self.child.alive:
-            self.child.close()
+            self.child.close(once_compiled=not self.rounds)
             self._requests.close()

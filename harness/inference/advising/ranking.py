@@ -50,10 +50,10 @@ class View:
         candidate: who.
         values: (N,) marginals, of all states one after another, or log Z alone.
         claim: mean square of the standard errors that would have its error bounds; None where nothing is claimed.
-        is_sampled: whether it claims errors at all.
         believed: whether its own verdict holds: "ok", as far as the target is concerned.
         exact: whether it is the exact answer.
         doubt: of its verdict.
+        standard: mean square of its standard errors; None where there are none.
     """
 
     candidate: Candidate
@@ -62,10 +62,7 @@ class View:
     believed: bool
     exact: bool
     doubt: str
-
-    @property
-    def is_sampled(self) -> bool:
-        return self.claim is not None
+    standard: float | None = None
 
     @property
     def kind(self) -> str:
@@ -74,7 +71,7 @@ class View:
     def summary(self) -> str:
         """Of log Z, or of how exact marginals are claimed to be, in a few words."""
         number = f"log Z = {self.values[0]:.8g}" if len(self.values) == 1 else "marginals"
-        if self.is_sampled and not self.exact:
+        if self.claim is not None and not self.exact:
             number += f" ± {np.sqrt(self.own):.2g}"
         remark = "exact" if self.exact else self.doubt
         return f"{number} ({', '.join(filter(None, (self.candidate.label, remark)))})"
@@ -115,7 +112,9 @@ def view(candidate: Candidate, result: Result, target: Target) -> View | None:
         if not np.isfinite(claim):
             claim, doubt = FARTHEST[target], doubt or "nothing claimed"
     exact = result.log_z_kind == "exact" and not doubt
-    return View(candidate, values, claim, believed=not doubt, exact=exact, doubt=doubt)
+    errors = flat(result.marginals_se if target == "marginals" else result.log_z_se)
+    standard = None if errors is None else float(np.mean(errors**2))
+    return View(candidate, values, claim, believed=not doubt, exact=exact, doubt=doubt, standard=standard)
 
 
 def concerns(doubt: str, target: Target) -> bool:
@@ -136,21 +135,15 @@ def flat(values: object) -> FloatArray | None:
     if values is None:
         return None
     if isinstance(values, list | tuple):
-        if len(values):
-            return np.concatenate([np.asarray(part, dtype=np.float64) for part in values])
-        return np.zeros(0)
+        return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in values)])
     return np.asarray(values, dtype=np.float64)
 
 
 def witnesses(views: Sequence[View], of: View) -> list[View]:
     """The believed candidates of other kinds, the one of least claim of each."""
-    best: dict[str, View] = {}
-    for other in views:
-        if other.kind == of.kind or not other.believed or other.claim is None:
-            continue
-        if other.kind not in best or other.claim < (best[other.kind].claim or 0.0):
-            best[other.kind] = other
-    return list(best.values())
+    others = [other for other in views if other.kind != of.kind and other.believed and other.claim is not None]
+    others.sort(key=lambda other: other.claim or 0.0, reverse=True)
+    return list({other.kind: other for other in others}.values())
 
 
 def sharp(views: Sequence[View], of: View, target: Target) -> list[View]:
@@ -200,15 +193,14 @@ def _fixed_point_error(view: View, pool: Reference) -> float:
     return float(square * (1.0 if view.believed else UNCONVERGED))
 
 
-def mean_square(view: View, pool: Reference) -> float:
-    """Distance of a view from a reference."""
-    return float(np.mean((view.values - pool.values) ** 2))
+def mean_square(view: View, other: View | Reference) -> float:
+    """Distance of a view from another, or from a reference."""
+    return float(np.mean((view.values - other.values) ** 2))
 
 
 def contradict(view: View, other: View) -> bool:
     """Whether two views are further apart than both their claims explain."""
-    apart = float(np.mean((view.values - other.values) ** 2))
-    return apart > AGREEMENT**2 * ((view.claim or 0.0) + (other.claim or 0.0)) + FLOOR
+    return mean_square(view, other) > AGREEMENT**2 * ((view.claim or 0.0) + (other.claim or 0.0)) + FLOOR
 
 
 def order(views: Sequence[View]) -> list[View]:
@@ -219,4 +211,4 @@ def order(views: Sequence[View]) -> list[View]:
 
 def is_trusted(view: View, views: Sequence[View]) -> bool:
     """Whether its verdict is ok and, of what claims no errors, somebody else's is, too."""
-    return view.believed and (view.is_sampled or view.exact or bool(witnesses(views, view)))
+    return view.believed and (view.claim is not None or view.exact or bool(witnesses(views, view)))

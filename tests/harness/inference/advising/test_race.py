@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import UnsupportedError
+from spinbench.foundation import deadline
 from spinbench.inference.advising import portfolio, race
 from spinbench.inference.advising.candidates import DEFAULT, Candidate, default
 from spinbench.inference.advising.entrant import Entrant, Work
@@ -55,6 +57,17 @@ def test_who_is_alone_runs_and_who_is_not_in_the_table_runs_too() -> None:
     assert names(CHAIN, "gibbs") == (["gibbs"], [])
     assert names(CHAIN, "mine") == (["mine"], [])
     assert names(CHAIN, "mine", "gibbs", "wmb") == (["wmb", "mine"], ["gibbs"])
+
+
+def test_a_fixed_point_is_tried_where_no_field_breaks_the_symmetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There it gives every state the same probability, as is right, which draws do to their errors alone."""
+    field = generators.sherrington_kirkpatrick(10, 2.0, 0.5)
+    errors = {"marginals": np.array([[-1.0, -3.0, -2.9]] * 2)}
+    recorded = Table(["bp", "gibbs", "pt"], np.stack([features(FRUSTRATED), features(field)]), errors)
+    monkeypatch.setattr(portfolio, "read_table", lambda: recorded)
+    candidates = [Candidate(name, "numpy") for name in ("bp", "gibbs", "pt")]
+    running = [portfolio.choose(model, candidates, "marginals").running for model in (FRUSTRATED, field)]
+    assert [each[0].method for each in running] == ["bp", "gibbs"]
 
 
 def test_features_tell_models_apart() -> None:
@@ -180,3 +193,30 @@ def test_a_bound_is_an_answer_where_nobody_says_more(monkeypatch: pytest.MonkeyP
     assert found.answer.log_z == pytest.approx((low + high) / 2)
     assert found.resolved == (high - low <= 1.0)
     assert found.error >= (high - low) / 2 - 1e-9
+
+
+def test_who_plans_by_its_seconds_runs_once_with_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "work_of", lambda *_: lambda request: RESULT)
+    found = spinbench.advise(THREE, "12 s", candidates=["gibbs.numpy", "wmb.numpy"])
+    asked = {entry.method: entry.asked for entry in found.race}
+    assert asked["wmb"] is not None
+    assert (asked["wmb"].seconds or 0.0) > 6
+    assert {entry.method: entry.runs for entry in found.race}["wmb"] == 1
+
+
+def test_who_is_late_compiles_to_the_end(tmp_path: Path) -> None:
+    """So that the next call finds what it has compiled."""
+
+    def compile_long(request: Any) -> Any:
+        deadline.compilers += 1
+        time.sleep(1.0)
+        (tmp_path / "compiled").touch()
+        return RESULT
+
+    entrant = Entrant(Candidate("gibbs", "numpy"))
+    entrant.start(compile_long, 3)
+    assert entrant.take(0.2).late
+    until = time.monotonic() + 60
+    while not (tmp_path / "compiled").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert (tmp_path / "compiled").exists()
