@@ -163,7 +163,8 @@ def mixing(
     name, advance = _backend(backend)
     tables = factor_tables(model)
     chains = _Chains(tables, sweep_order(tables, scan)[0], advance)
-    _load(chains)
+    none = np.zeros((len(tables.cardinalities), 0))
+    advance(tables, chains.order, start_coupled_pairs(0, none, none), 1, 1, 1)  # compiles, or loads, what makes sweeps
     try:
         with deadline.budgets_on(cpu=cpu), deadline.within(seconds):
             begun = deadline.now()
@@ -197,12 +198,6 @@ def _backend(backend: str | None) -> tuple[str, Advance]:
     from spinbench.backends.numba.tables.coupled import advance
 
     return backend or "numba", advance
-
-
-def _load(chains: _Chains) -> None:
-    """Compile, or load, what makes sweeps."""
-    none = np.zeros((len(chains.tables.cardinalities), 0))
-    chains.advance(chains.tables, chains.order, start_coupled_pairs(0, none, none), 1, 1, 1)
 
 
 def _start_pairs(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:

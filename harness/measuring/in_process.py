@@ -169,12 +169,9 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
         mixing_time = mixing(
             model, method["name"], f"{seconds} s", tv=MIXING_TV, seed=cell["seed"], backend=mixing_backend, **options
         )
+        if mixing_time.sweeps is not None:
+            return {MIXING: {"value": float(mixing_time.sweeps), "title": MIXING_TITLE, "better": "lower"}}
+        reason = mixing_time.sentences()[0]
     except SpinbenchError as refusal:
-        return {MIXING: _missing_entry(str(refusal))}
-    if mixing_time.sweeps is None:
-        return {MIXING: _missing_entry(mixing_time.sentences()[0])}
-    return {MIXING: {"value": float(mixing_time.sweeps), "title": MIXING_TITLE, "better": "lower"}}
-
-
-def _missing_entry(reason: str) -> dict[str, object]:
-    return {"failed": reason, "remark": reason}
+        reason = str(refusal)
+    return {MIXING: {"failed": reason, "remark": reason}}

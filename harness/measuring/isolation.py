@@ -44,13 +44,11 @@ class WorkerPool:
     Cells are measured one after another on one core, which no other sweep of the same user times on meanwhile.
 
     Args:
-        idle: workers that are kept at most.
         share: bind this process to the core, too. A launcher's processes prepare their next cells there instead of
             on the cores of each other's measurements.
     """
 
-    def __init__(self, idle: int = MAX_IDLE_WORKERS, *, share: bool = False) -> None:
-        self._idle = idle
+    def __init__(self, *, share: bool = False) -> None:
         self._share = share
         self._workers: OrderedDict[tuple[str, ...], Worker] = OrderedDict()
         self._core: CoreLock | None = None
@@ -72,7 +70,7 @@ class WorkerPool:
                 return self._measure_with(Worker(core, pair[2], Path(folder)), cell, limit, None)
         worker = self._workers.pop(pair, None)
         if worker is None:
-            while len(self._workers) >= self._idle:
+            while len(self._workers) >= MAX_IDLE_WORKERS:
                 self._workers.popitem(last=False)[1].close()
             worker = Worker(core, pair[2])
         return self._measure_with(worker, cell, limit, pair)

@@ -27,12 +27,7 @@ PARENT_SECONDS = 0.5
 
 
 class AbortError(BaseException):
-    """Ends a sweep from within a job; Hydra would go on after an Exception."""
-
-    @property
-    def error(self) -> SpinbenchError:
-        """What is to be said."""
-        return SpinbenchError(*self.args)
+    """Ends a sweep from within a job, with the sentence to say; Hydra would go on after an Exception."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """Alone: Hydra 1.4 hangs what the job returned on an error, and the error on that, which pickles for ever."""

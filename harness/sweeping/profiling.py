@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence, Set
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +31,14 @@ class Clock:
 
     Attributes:
         earlier: as given.
+        stages: "before", "report" and "history".
     """
 
     def __init__(self, earlier: Set[str], before: float) -> None:
         self.earlier = earlier
-        self._stages = stages.Stages()
-        self._stages.add("before", before)
+        self.stages = stages.Stages()
+        self.stages.add("before", before)
         self._processor = time.process_time()
-
-    def stage(self, name: str) -> AbstractContextManager[None]:
-        """Counts what happens inside as "report" or "history"."""
-        return self._stages(name)
 
     def show(self, output: Console, folder: Path, wall: float) -> None:
         """Print where the time went; `wall` seconds in all."""
@@ -51,8 +47,8 @@ class Clock:
         except records.RecordError:
             cell_records = []
         output.print()
-        output.print(table(cell_records, self._stages.seconds, wall))
-        output.print(sentence(cell_records, self._stages.seconds), soft_wrap=True)
+        output.print(table(cell_records, self.stages.seconds, wall))
+        output.print(sentence(cell_records, self.stages.seconds), soft_wrap=True)
         used = time.process_time() - self._processor
         output.print(
             f"processor time of the sweep's own process, which other programs do not lengthen: {used:.2f} s, "

@@ -160,7 +160,7 @@ def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume
         except KeyboardInterrupt:
             interrupted.set()
         except job.AbortError as abort:
-            stopped = abort.error
+            stopped = SpinbenchError(*abort.args)
         except SpinbenchError as error:
             stopped = error
         except Exception as error:
@@ -195,13 +195,13 @@ def _conclude(folder: Path, name: str | None, clock: profiling.Clock) -> int:
     cell_records = records.latest_per_cell(everything, clock.earlier)
     status = int(any(record.status == "failed" and record.id not in clock.earlier for record in cell_records))
     output = progress_display.console()
-    with clock.stage("report"):
+    with clock.stages("report"):
         try:
             summary.print_report(cell_records, folder, name)
         except OSError as error:
             output.print(f"the report could not be written into {folder}: {error.strerror or error}", soft_wrap=True)
             status = 1
-    with clock.stage("history"):
+    with clock.stages("history"):
         for line in summary.enter_into_history([folder]):
             output.print(line, soft_wrap=True)
     for reason in metrics.unusable_metrics().values():

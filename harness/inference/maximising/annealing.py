@@ -113,7 +113,7 @@ def run_on_cooled_model(request: Request, bound: binding.BoundMethod, start: np.
         run = driver.drive(
             bound.engine,
             trace,
-            _no_estimate,
+            lambda trace: Estimate(),
             budget,
             start=start,
             seed=request.options.seed,
@@ -122,10 +122,6 @@ def run_on_cooled_model(request: Request, bound: binding.BoundMethod, start: np.
         )
     states = _last_states(request, bound, run.state)
     return Annealed([states], run.burn_in + trace.samples, run.compile_seconds, run.burn_in_seconds + run.run_seconds)
-
-
-def _no_estimate(trace: Trace) -> Estimate:
-    return Estimate()
 
 
 def _last_states(request: Request, bound: binding.BoundMethod, state: State) -> IntArray:

@@ -102,16 +102,11 @@ def _run_chains(request: Request) -> result.Result:
         ),
         samples=ended.sweeps,
         tier=bound.tier,
-        status=_status(hits),
+        status={0: "no state of positive weight found", 1: "heaviest state found once"}.get(hits, "ok"),
         diagnostics={runs: float(len(logs)), **ladder, "hits": float(hits), "beta_cold": cold},
         kernel=bound.kernel,
         notes=bound.notes,
     )
-
-
-def _status(hits: int) -> str:
-    """By how many chains weigh as much as the heaviest state."""
-    return {0: "no state of positive weight found", 1: "heaviest state found once"}.get(hits, "ok")
 
 
 def _source(model: Model, reduced: Model, lowered: IntArray, is_possible: bool) -> RunSource:
