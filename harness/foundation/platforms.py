@@ -24,11 +24,16 @@ def check_supported() -> None:
         raise UnavailableError("spinbench runs on Linux and macOS; on Windows, use it within WSL (wsl --install)")
 
 
-def available_cores() -> int:
+def affinity() -> set[int]:
     """Logical processors that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def available_cores() -> int:
+    """How many they are."""
+    return len(affinity())
 
 
 def one_blas_thread() -> contextlib.AbstractContextManager[object]:

@@ -51,7 +51,7 @@ class ProgramEngine:
         """Spent on moving arrays between host and device so far; parts of what the driver times."""
         self._arithmetic = backend.operations(Arithmetic)
         self._tables = self._put(tables)
-        self._init = backend.compile(self._run_init)
+        self._init = backend.compile(lambda key, tables, start: program.init(backend.fold_in(key, 0), tables, start))
         self._warm = backend.compile(self._run_warm)
         self._adapt = {
             last: backend.compile(lambda tables, inner, last=last: program.adapt(tables, inner, last))
@@ -163,9 +163,6 @@ class ProgramEngine:
     def _wait_for(self, tree: Tree) -> Tree:
         map_arrays(self._backend.block_until_ready, tree)
         return tree
-
-    def _run_init(self, key: Key, tables: Tables, start: Array) -> State:
-        return self._program.init(self._backend.fold_in(key, 0), tables, start)
 
     def _run_warm(self, key: Key, index: Index, steps: Index, tables: Tables, inner: State) -> State:
         def body(i: Index, carry: State) -> State:

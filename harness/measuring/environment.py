@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from spinbench.foundation import git, plugins
+from spinbench.foundation import git, platforms, plugins
 from spinbench.reference import memory
 
 # Environment variable with the repository whose commits are measured; the default is that of the working folder.
@@ -54,20 +54,13 @@ def describe() -> dict[str, Any]:
         "versions": _package_versions(),
         "cpu": _processor_name(),
         "cores": os.cpu_count(),
-        "affinity": sorted(affinity()),
+        "affinity": sorted(platforms.affinity()),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         # Memory limit of exact answers that the sweep has set for its processes.
         "max_gib": os.environ.get(memory.VARIABLE),
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
     }
-
-
-def affinity() -> set[int]:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return set(os.sched_getaffinity(0))
-    return set(range(os.cpu_count() or 1))
 
 
 def timing_cores() -> dict[int, int]:
@@ -78,7 +71,7 @@ def timing_cores() -> dict[int, int]:
     machine's interrupts, is left out first.
     """
     processors: dict[int, int] = {}
-    for processor in sorted(affinity()):
+    for processor in sorted(platforms.affinity()):
         processors.setdefault(_first_sibling(processor), processor)
     count = max(1, int(min(len(processors), _cpu_quota())))
     return dict(list(processors.items())[-count:])

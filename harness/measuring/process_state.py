@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinbench.foundation import platforms
 from spinbench.foundation.remarks import format_count
 from spinbench.inference import registry
 from spinbench.measuring import environment
@@ -35,7 +36,7 @@ MAX_CHARACTERS = 4000
 
 def oversubscription_message(load: Load) -> str | None:
     """A sentence if more than a core's worth of threads had to share the core that a run was timed on."""
-    cores = len(environment.affinity())
+    cores = platforms.available_cores()
     for name in environment.THREAD_VARIABLES:
         value = os.environ.get(name, "1")
         if value.isdigit() and int(value) > cores:
@@ -72,7 +73,7 @@ def current_process_state() -> ProcessState:
     # umask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
-    return ProcessState(_resource_limits(), folder, mask, environment.affinity(), np.geterr())
+    return ProcessState(_resource_limits(), folder, mask, platforms.affinity(), np.geterr())
 
 
 def _resource_limits() -> dict[str, tuple[int, int]]:

@@ -151,7 +151,9 @@ def file_hashes(model: Mapping[str, Any]) -> dict[str, str | None]:
     if is_assignment(evidence := model.get("evidence")):
         hashes["evidence"] = digest(evidence)
     if corpus := model.get("corpus"):
-        hashes["corpus"] = _folder_digest(Path(corpus))
+        # Of the names and contents of all files below; those that cannot be read count by name.
+        files = [path for path in sorted(Path(corpus).rglob("*")) if path.is_file()]
+        hashes["corpus"] = digest([[path.name, _file_digest(path)] for path in files])
     return hashes
 
 
@@ -213,8 +215,3 @@ def _file_digest(path: str | Path) -> str | None:
     except OSError:
         # The cell fails with this error when it reads the file.
         return None
-
-
-def _folder_digest(folder: Path) -> str:
-    """Of the names and contents of all files below; those that cannot be read count by name."""
-    return digest([[path.name, _file_digest(path)] for path in sorted(folder.rglob("*")) if path.is_file()])

@@ -18,7 +18,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from spinbench.errors import SpinbenchError, UnavailableError
-from spinbench.foundation import overrides, remarks
+from spinbench.foundation import overrides, platforms, remarks
 from spinbench.measuring import environment
 from spinbench.reference import memory
 
@@ -149,7 +149,7 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
         jobs = chosen.n_jobs
         # As in joblib: -1 means all processors.
         if isinstance(jobs, int) and jobs < 0:
-            jobs = max(len(environment.affinity()) + 1 + jobs, 1)
+            jobs = max(platforms.available_cores() + 1 + jobs, 1)
         return jobs, f"hydra.launcher.n_jobs={chosen.n_jobs}"
     for name in ("cells", "jobs") if launcher == "Slurm" else ("cells",):
         count = OmegaConf.select(config, f"launcher.{name}", default=1)
@@ -167,5 +167,5 @@ def _jobs(config: DictConfig, cells: int) -> tuple[Any, str]:
             return None, ""
         count = start.get("num_cpus")
         name = f"hydra.launcher.ray.init.num_cpus={overrides.format_value(count)}"
-        return len(environment.affinity()) if count is None else count, name
+        return platforms.available_cores() if count is None else count, name
     return None, ""

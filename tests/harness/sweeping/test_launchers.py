@@ -23,6 +23,7 @@ from small_records import make
 from small_sweeps import QUICK, stored, sweep
 
 from spinbench import cli
+from spinbench.foundation import platforms
 from spinbench.measuring import environment, isolation
 from spinbench.measuring.in_process import measure_here
 from spinbench.sweeping import composition, launchers, sweepers
@@ -265,7 +266,7 @@ class TestOversubscription:
 
     def test_cores_and_a_container_s_quota(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of eight logical processors in four cores, with a quota of two and a half processors, the last two cores."""
-        monkeypatch.setattr(environment, "affinity", lambda: set(range(8)))
+        monkeypatch.setattr(platforms, "affinity", lambda: set(range(8)))
         monkeypatch.setattr(environment, "_first_sibling", lambda processor: processor % 4)
         monkeypatch.setattr(environment, "_cpu_quota", lambda: math.inf)
         assert environment.timing_cores() == {0: 0, 1: 1, 2: 2, 3: 3}
@@ -273,7 +274,7 @@ class TestOversubscription:
         assert environment.timing_cores() == {2: 2, 3: 3}
         monkeypatch.setattr(environment, "_cpu_quota", lambda: 0.5)
         assert environment.timing_cores() == {3: 3}
-        monkeypatch.setattr(environment, "affinity", lambda: {5, 6})
+        monkeypatch.setattr(platforms, "affinity", lambda: {5, 6})
         monkeypatch.setattr(environment, "_cpu_quota", lambda: math.inf)
         assert environment.timing_cores() == {1: 5, 2: 6}
 
