@@ -1,7 +1,8 @@
-"""Means of weighted independent draws and of chains, with their errors."""
+"""Means of weighted independent draws and of chains, whose states may not all count alike, with their errors."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
@@ -10,12 +11,15 @@ import numpy.typing as npt
 from spinbench.api import Estimate, Model, Trace, marginal_claims
 from spinbench.mathematics import statistics
 from spinbench.mathematics.claims import NOTHING, UNSEEN, error_bound, widen_of_rare
-from spinbench.models.conditionals import split_fields
+from spinbench.models.conditionals import split_fields, uniform_marginals
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
 Marginals = Literal["rao_blackwell", "empirical"]
 # Statistic that each setting averages: conditional probabilities, or states.
 MARGINAL_STATISTICS: dict[Marginals, str] = {"rao_blackwell": "p", "empirical": "s"}
+# Larger sums of weights of chains are excluded: the squares of their shares overflow or underflow.
+MAX_WEIGHT = 1e300
 
 
 class ChainMeans(NamedTuple):
@@ -107,3 +111,38 @@ def chain_estimate(model: Model, trace: Trace, chains: ChainMeans, stuck: bool, 
         doubt = "not mixed"
     doubts = (f"marginals {doubt}",) if doubt else ()
     return Estimate(**split_fields(model.cardinalities, **parts), doubts=doubts)
+
+
+def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """(R,) variables and (R,) states: state 1 of each where all are binary, else all states, one after another."""
+    sizes = np.asarray(cardinalities, dtype=np.int64)
+    if (sizes == 2).all():
+        return np.arange(len(sizes), dtype=np.int32), np.ones(len(sizes), dtype=np.int32)
+    variables = np.repeat(np.arange(len(sizes)), sizes)
+    states = np.arange(len(variables)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return variables.astype(np.int32), states.astype(np.int32)
+
+
+def reweighted_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
+    """From "s" (R, C), sums of weights in states, and "w" (C,), sums of all weights.
+
+    The ratio r = Σ s / Σ w over all chains is linearised, r + (s - r w) / mean w: these have its mean, and to first
+    order its error, whatever s and w have to do with each other.
+    """
+    w = trace.series("w")
+    top = float(w.max(initial=0.0))
+    if not 0 < top < MAX_WEIGHT:
+        equal = uniform_marginals(cardinalities)
+        return ChainMeans(equal, equal[None, :, None] + np.zeros((len(w), 1, w.shape[1])), 0.0)
+    # Relative to the largest weight, since squares of small numbers would underflow to 0.
+    w, mean = w / top, float(trace.mean("w").mean()) / top
+    means = np.clip(trace.mean("s").mean(axis=-1) / top / mean, 0.0, 1.0)
+    series = means[:, None] + (trace.series("s") / top - means[:, None] * w[:, None, :]) / mean
+    return ChainMeans(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
+
+
+def weighted_marginals(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
+    """Of `reweighted_means`; the arguments are those of `chain_estimate`."""
+    means = reweighted_means(model.cardinalities, trace)
+    estimate = chain_estimate(model, trace, means, stuck, visits)
+    return replace(estimate, diagnostics={"effective_share": means.share})

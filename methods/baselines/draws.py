@@ -10,9 +10,9 @@ from spinbench.api import Array, Backend, Index, Key
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import ForestProposal
-from spinbench.methods.baselines.weighing import state_pairs
 from spinbench.methods.baselines.weight_moments import bound_moments
 from spinbench.methods.chain_program import ArrayOperations, IndependentSteps, TableProgram
+from spinbench.methods.weighted_means import state_pairs
 
 
 class Layers(NamedTuple):

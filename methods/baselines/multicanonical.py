@@ -33,11 +33,15 @@ from spinbench.mathematics.claims import Claim, log_z_parts
 from spinbench.mathematics.graphs.factor_tables import factor_tables, links
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatHistogramProgram, Tables
-from spinbench.methods.baselines.weighing import FloatArray, state_pairs, weighted_marginals
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
-from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
-from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
+from spinbench.methods.tempering.replicas import (
+    GraphReplicas,
+    anneal_particles,
+    build_graph_tables,
+    cumulative_barriers,
+)
+from spinbench.methods.weighted_means import FloatArray, state_pairs, weighted_marginals
 
 # Bins between knots per unit of the barrier that the pilot run measures; smallest and largest number of bins.
 BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64

@@ -23,7 +23,7 @@ from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
-from spinbench.methods.baselines.weighing import state_pairs, weighted_marginals
+from spinbench.methods.weighted_means import state_pairs, weighted_marginals
 
 # Variables per jump in a step. A jump sums the rates of all states: with one jump per variable a step would take some
 # N² / 2 updates.

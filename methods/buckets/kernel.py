@@ -12,8 +12,8 @@ from spinbench.api import Backend, Kernel, Model, States
 from spinbench.foundation import deadline
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.draws import DrawSums, draw, keep
+from spinbench.methods.buckets.layout import problem_of
 from spinbench.methods.buckets.passes import Passes
-from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.size import Costs
 from spinbench.methods.buckets.tuning import Code, Limits, Tuned, Tuner, looking
 from spinbench.methods.buckets.whole import Whole

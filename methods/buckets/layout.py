@@ -1,22 +1,58 @@
-"""Flat tables of mini-buckets: what both passes and the draws read."""
+"""A model along an order of elimination, and flat tables of its mini-buckets: what both passes and the draws read."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from spinbench.api import Model
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.partition import Partition, Scope
 from spinbench.reference.network import FlatFactors
+from spinbench.reference.problem import Problem
 
 Array = np.ndarray
+FloatArray = npt.NDArray[np.float64]
 # Largest number of variables over which the mini-buckets of a bucket exchange weight, the bucket's own included. More
 # variables mean more parameters than passes have time to optimise.
 SHARED = 6
+
+
+@lru_cache(maxsize=4)
+def problem_of(model: Model) -> Problem:
+    """The model without the states that its hard zeros rule out, and without variables of one state.
+
+    Raises:
+        ModelError: the hard zeros leave a variable no state, so Z = 0.
+    """
+    return Problem(model)
+
+
+def factors_of(problem: Problem, order: Array) -> FlatFactors:
+    """The factors, their variables numbered by their place in the order; the axes of tables stay."""
+    flat = problem.flat
+    return replace(flat, states=flat.states[order], scope=np.argsort(order)[flat.scope])
+
+
+def all_states(cards: Array, later: FloatArray, total: FloatArray) -> FloatArray:
+    """(…, Σ K_v, C) of all states, from (…, Σ (K_v - 1), C) of states 1, 2, … and what each variable's add up to."""
+    ends = starts_of(cards - 1)
+    first = starts_of(cards)[:-1]
+    all_rows = np.empty((*later.shape[:-2], int(cards.sum()), later.shape[-1]))
+    is_later = np.ones(all_rows.shape[-2], dtype=bool)
+    is_later[first] = False
+    all_rows[..., is_later, :] = later
+    if len(cards):
+        rest = np.add.reduceat(later, ends[:-1], axis=-2)
+        all_rows[..., first, :] = np.maximum(total[..., None, :] - rest, 0.0)
+    return all_rows
 
 
 class Buckets(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 from spinbench.api import Backend, Kernel, Model, States
 from spinbench.mathematics.rounding import work_of
 from spinbench.methods.buckets.kernel import BucketKernel
+from spinbench.methods.buckets.layout import problem_of
 from spinbench.methods.buckets.orders import search_orders
-from spinbench.methods.buckets.problem import problem_of
 from spinbench.methods.buckets.raising import Progress, Raising
 from spinbench.methods.buckets.tuning import Code
 from spinbench.methods.buckets.wmb import Tables

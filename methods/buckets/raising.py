@@ -21,10 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.rounding import Work
-from spinbench.methods.buckets.layout import Array, Buckets, lay_out
+from spinbench.methods.buckets.layout import Array, Buckets, factors_of, lay_out
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import Passes
-from spinbench.methods.buckets.problem import factors_of
 from spinbench.methods.buckets.size import bytes_of, logs_of
 from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.tuning import Code

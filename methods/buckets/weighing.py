@@ -10,10 +10,9 @@ import numpy as np
 from spinbench.api import Bound, Estimate, Model, Trace
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.methods.buckets import betting
-from spinbench.methods.buckets.draws import BINS, WIDTH
-from spinbench.methods.buckets.layout import Array
+from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
+from spinbench.methods.buckets.layout import Array, all_states, problem_of
 from spinbench.methods.buckets.passes import FloatArray
-from spinbench.methods.buckets.problem import all_states, draws_of, problem_of
 from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
 
@@ -151,3 +150,10 @@ def log_z_errors(value: float, weights: betting.Weights) -> LogZParts:
 def _split_rows(model: Model, rows: FloatArray) -> FloatArray | list[FloatArray]:
     """As `Estimate.marginals`, from (Σ K_v,) numbers of the problem's variables."""
     return split_marginals(problem_of(model).decode_marginals(rows), model.cardinalities)
+
+
+def draws_of(model: Model, trace: Trace) -> tuple[Array, FloatArray]:
+    """(N, S) states of the model and (S,) log weights, of the last draw of each chain and batch."""
+    states, logs = trace.series("states").astype(np.int64), trace.series("drawn").ravel()
+    flat = np.moveaxis(states, 1, 2).reshape(logs.size, -1)
+    return problem_of(model).origin.lift(flat).T, np.where(logs > DEAD, logs, -np.inf)

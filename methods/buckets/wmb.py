@@ -16,8 +16,7 @@ import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, Model, Reduction, State, Trace
 from spinbench.foundation.parameters import check_setting, check_whole
-from spinbench.methods.buckets.layout import Array
-from spinbench.methods.buckets.problem import problem_of
+from spinbench.methods.buckets.layout import Array, problem_of
 from spinbench.methods.buckets.weighing import estimate
 
 # Passes take this many times the default burn-in, which is a tenth of the time: 40 % of a budget tighten the bound.

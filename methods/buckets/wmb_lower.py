@@ -10,7 +10,7 @@ import numpy as np
 
 from spinbench.api import Estimate, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
-from spinbench.methods.buckets.problem import problem_of
+from spinbench.methods.buckets.layout import problem_of
 from spinbench.methods.buckets.wmb import MiniBuckets, Tables
 from spinbench.reference.sparse.tree import has_zeros
 

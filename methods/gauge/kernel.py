@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Backend, ForneyModel, Kernel, Model, Reduction, States
 from spinbench.methods.gauge.ascent.newton import ENDS, ON_HOST, Ascents
@@ -16,7 +15,8 @@ from spinbench.methods.gauge.ascent.objectives import Formulas, formulas_of
 from spinbench.methods.gauge.ascent.point_mass import CENTRE
 from spinbench.methods.gauge.progress import Report, trivial
 
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from spinbench.methods.gauge.method import Gauged
 
 # Shapes: bound (1,); bounds (names, 1); marginals (N, 1), 0.5 before the first estimate; residual, unverified, finished
 # and iterations (1,); end (1,), an index into `ENDS`.
@@ -50,20 +50,6 @@ class GaugePlan:
         return hash(tuple(m.content_hash for m in self.models))
 
 
-class Searcher(Protocol):
-    """What a method gives its kernel."""
-
-    names: tuple[str, ...]
-
-    def report(self, plan: GaugePlan) -> Report:
-        """Before the first step."""
-        ...
-
-    def search(self, plan: GaugePlan, report: Report, formulas: Formulas) -> Iterator[None]:
-        """One Newton step at a time."""
-        ...
-
-
 @dataclass
 class Search:
     """State of an engine: a search under way, and what it has found."""
@@ -79,7 +65,7 @@ class GaugeKernel(Kernel[GaugePlan, Search]):
     answer, the best of all labels and restarts, which the seed and the chains' start states do not change.
     """
 
-    def __init__(self, method: Searcher, backend: Backend, model: Model, tables: GaugePlan) -> None:
+    def __init__(self, method: Gauged, backend: Backend, model: Model, tables: GaugePlan) -> None:
         self._method = method
         self._plan = tables
         if backend.name == "numba":

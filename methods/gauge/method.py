@@ -18,8 +18,7 @@ from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.methods.gauge.kernel import REDUCTIONS, GaugePlan
 from spinbench.methods.gauge.prepare import Labels, check_merge, prepare, seconds_of
 from spinbench.methods.gauge.progress import Report, first_report
-from spinbench.methods.gauge.search import Headline, search_point_mass
-from spinbench.methods.gauge.sequential import search_sequential
+from spinbench.methods.gauge.search import Headline, search_point_mass, search_sequential
 from spinbench.models.forney.model import state_marginals
 
 # Weights δ of the barrier. The optimum lies at the boundary, where entries are 0, so that δ decreases; factors of ten

@@ -46,7 +46,6 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import chain_means, estimate_log_z_ratio, summarise_travel
-from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
 from spinbench.methods.tempering.replicas import (
     GraphReplicas,
@@ -55,6 +54,8 @@ from spinbench.methods.tempering.replicas import (
     PairTables,
     build_graph_tables,
     build_pair_tables,
+    estimate_barriers,
+    place_rungs,
 )
 from spinbench.methods.weighted_means import chain_estimate
 

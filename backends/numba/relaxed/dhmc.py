@@ -11,7 +11,7 @@ from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.relaxed import factors, relaxed_kernel, tiles, trajectories, units
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.methods.relaxed import dhmc, dhmc_dynamics
+from spinbench.methods.relaxed import dhmc, dhmc_program
 from spinbench.methods.relaxed.step_size import StepSize, final_step_size, restart_step_size
 from spinbench.methods.relaxed.tables import RelaxedTables, gram_product, unit_log_odds
 
@@ -36,7 +36,7 @@ class DHMCKernel(relaxed_kernel.RelaxedKernel[DHMCState]):
 
     def __init__(self, method: dhmc.DHMC, backend: Backend, model: PairwiseModel, tables: RelaxedTables) -> None:
         super().__init__(method, backend, model, tables)
-        self._dynamics = dhmc_dynamics.make_dynamics(method, NumpyBackend())
+        self._dynamics = dhmc_program.make_dynamics(method, NumpyBackend())
         self._settings = trajectories.Settings(
             leaps=method.leapfrog_steps,
             jitter=method.relative_jitter,
@@ -110,7 +110,7 @@ class DHMCKernel(relaxed_kernel.RelaxedKernel[DHMCState]):
             column(shift[:, 0]),
             column(shift[:, 0] + tables.bias, tiles.NEVER),
         )
-        tilt = dhmc_dynamics.Tilt(m[:, None], shift, np.zeros_like(position))
+        tilt = dhmc_program.Tilt(m[:, None], shift, np.zeros_like(position))
         # Positions are rounded to the kernel's precision first, so that the evaluated point is that of the stored
         # position.
         state_point = self._dynamics.evaluate(tables, tilt, position.astype(self._real).astype(np.float64))

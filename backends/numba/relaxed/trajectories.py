@@ -40,7 +40,7 @@ from spinbench.methods.relaxed.step_size import dual_averaging
 
 
 class Point(NamedTuple):
-    """As `spinbench.methods.relaxed.dhmc_dynamics.Point`, without u, of one tile, or of all (T, …).
+    """As `spinbench.methods.relaxed.dhmc_program.Point`, without u, of one tile, or of all (T, …).
 
     The potential is (L,) or (T, L).
     """

@@ -12,11 +12,10 @@ from small_graphs import bound
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaLowerKernel
 from spinbench.methods.buckets import betting
-from spinbench.methods.buckets.layout import Buckets, lay_out
+from spinbench.methods.buckets.layout import Buckets, factors_of, lay_out, problem_of
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import Passes
-from spinbench.methods.buckets.problem import factors_of, problem_of
 from spinbench.methods.buckets.raising import LowerBound
 from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 from spinbench.models import Model, generators

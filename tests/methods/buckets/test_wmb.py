@@ -10,10 +10,9 @@ import pytest
 
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
-from spinbench.methods.buckets.layout import lay_out
+from spinbench.methods.buckets.layout import factors_of, lay_out, problem_of
 from spinbench.methods.buckets.orders import search_orders
 from spinbench.methods.buckets.partition import partition
-from spinbench.methods.buckets.problem import factors_of, problem_of
 from spinbench.methods.buckets.size import choose
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.models.generators import grid, random_regular, sherrington_kirkpatrick

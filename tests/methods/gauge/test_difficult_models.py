@@ -11,8 +11,7 @@ import pytest
 import spinbench
 from spinbench.methods.gauge.ascent import point_mass
 from spinbench.methods.gauge.ascent.linear import BandSolver
-from spinbench.methods.gauge.bounds import lower_bound_tables
-from spinbench.methods.gauge.corrections import partial_sums
+from spinbench.methods.gauge.bounds import lower_bound_tables, partial_sums
 from spinbench.models import Factor, FactorGraph, Model
 from spinbench.models.forney import build
 from spinbench.models.networks import gauge_complete

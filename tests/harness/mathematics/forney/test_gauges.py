@@ -8,7 +8,7 @@ import pytest
 from spinbench import reference
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.mathematics.forney import contract
-from spinbench.methods.gauge.corrections import partial_sums
+from spinbench.methods.gauge.bounds import partial_sums
 from spinbench.models import FactorGraph, generators, networks
 from spinbench.models.forney import build, convert
 from spinbench.models.networks import gauge_complete, gauge_cycle, gauge_grid, gauge_regular
