@@ -91,18 +91,6 @@ def flat_tables(tables: Tables, rows: AnyRows, biases: Array, real: Real) -> Fla
     )
 
 
-def work_space(flat: Flat, sweeps: int) -> Work:
-    """For moves and so many sweeps."""
-    edges, n, real = len(flat.first), len(flat.fields), flat.fields.dtype
-    return Work(
-        u=np.empty(-(-(edges + (1 + sweeps) * n) // 16) * 16, dtype=real),
-        chosen=np.empty(edges + 1, dtype=np.uint32),
-        parent=np.empty(n, dtype=np.uint32),
-        pull=np.empty(n, dtype=real),
-        keep=np.empty(n, dtype=real),
-    )
-
-
 @njit(**INLINE)
 def _root(parent, i):
     while parent[i] != i:
@@ -225,7 +213,14 @@ class SwendsenWangKernel(Kernel[Tables, ClusterState]):
     def advance(self, state: ClusterState, steps: int) -> tuple[ClusterState, dict[str, Array]]:
         sums = np.zeros(state.s.shape)
         numbered = Steps(state.step, state.step + steps)
-        work = work_space(self._flat, self._request.sweeps)
+        edges, n = len(self._flat.first), len(self._flat.fields)
+        work = Work(
+            u=np.empty(-(-(edges + (1 + self._request.sweeps) * n) // 16) * 16, dtype=self._real),
+            chosen=np.empty(edges + 1, dtype=np.uint32),
+            parent=np.empty(n, dtype=np.uint32),
+            pull=np.empty(n, dtype=self._real),
+            keep=np.empty(n, dtype=self._real),
+        )
         run_clusters(self._flat, self._request, numbered, state.keys, state.s, sums, work)
         state.step += steps
         return state, {"p" if self._request.averaged else "s": sums.T}

@@ -69,18 +69,6 @@ class StepSums(NamedTuple):
     p: Array
 
 
-def make_particles(x: Array, chains: int, count: int) -> Particles:
-    """Scratch for as many populations beside states x (K, N, B)."""
-    blocks, _, size = x.shape
-    return Particles(
-        np.zeros((chains, count)),
-        np.zeros(chains),
-        np.zeros_like(x),
-        np.zeros(chains * count, dtype=np.int64),
-        np.zeros((blocks, size)),
-    )
-
-
 @njit(**CALLED)
 def _raise(rise, part):
     """log_w += rise log_p."""
@@ -224,7 +212,14 @@ class AnnealedKernel(Kernel[program.Tables, PopulationState]):
 
     def advance(self, state: PopulationState, steps: int) -> tuple[PopulationState, dict[str, Array]]:
         chains, last = state.populations, len(self._betas) - 1
-        part = make_particles(state.lanes.x, chains, self._count)
+        blocks, _, size = state.lanes.x.shape
+        part = Particles(
+            np.zeros((chains, self._count)),
+            np.zeros(chains),
+            np.zeros_like(state.lanes.x),
+            np.zeros(chains * self._count, dtype=np.int64),
+            np.zeros((blocks, size)),
+        )
         sums = np.zeros((len(part.spare), len(marginal_rows(self._sizes)[0]) + 1, part.spare.shape[2]))
         totals = StepSums(*(np.full(shape, -np.inf) for shape in (chains, chains, (len(self._states.rows), chains))))
         sweeps = (last - 1) * self._method.moves + 2

@@ -1,11 +1,9 @@
 """Other libraries, each of which stands in the table as a backend: one module a library, with its kernels.
 
-    library       what a backend of another library is
+    library       what a backend of another library is; models as one table a scope; exact solvers
     ising         models of binary pairs in the ±1 form
-    tables        models as one table a scope
     chains        samplers: the library moves states, all else is found on the host, as for our own
     trajectories  Hamiltonian Monte Carlo of libraries on JAX
-    answers       exact solvers
     program       exact solvers that are programs, by files
     programs      those programs, one a module
 

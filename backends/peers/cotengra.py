@@ -15,7 +15,7 @@ import numpy as np
 
 from spinbench.api import Model
 from spinbench.backends.jax import keep_programs
-from spinbench.backends.peers import answers, library, tables
+from spinbench.backends.peers import library
 
 if TYPE_CHECKING:
     import jax
@@ -34,25 +34,25 @@ class CotengraBackend(library.LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("cotengra", "jax")
 
 
-class CotengraExact(answers.LibraryAnswer["tuple[Contraction, tables.Tables]"]):
+class CotengraExact(library.LibraryAnswer["tuple[Contraction, library.ModelTables]"]):
     """log Z and its gradient, compiled."""
 
     compiles = True
     notes = ("the search for an order counts as compilation, since the contraction is compiled for one",)
 
-    def build(self, model: Model) -> tuple[Contraction, tables.Tables]:
+    def build(self, model: Model) -> tuple[Contraction, library.ModelTables]:
         import cotengra
         import jax
 
         keep_programs(jax)
-        problem = tables.tables(model)
+        problem = library.build_tables(model)
         inputs = [tuple(map(str, scope)) for scope in problem.scopes]
         sizes = {str(v): size for v, size in enumerate(problem.sizes)}
         search = cotengra.RandomGreedyOptimizer(max_repeats=TRIALS, accel=False, seed=0)
         contract = cotengra.array_contract_expression(inputs, (), size_dict=sizes, optimize=search)
         return jax.jit(jax.value_and_grad(lambda arrays: jax.numpy.log(contract(*arrays)))), problem
 
-    def solve(self, built: tuple[Contraction, tables.Tables], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[Contraction, library.ModelTables], seed: int) -> library.Answer:
         import jax
 
         both, problem = built
@@ -63,4 +63,4 @@ class CotengraExact(answers.LibraryAnswer["tuple[Contraction, tables.Tables]"]):
             for scope, gradient, table in zip(problem.scopes, gradients, problem.tables, strict=True)
             if len(scope) == 1
         }
-        return answers.Answer([single[v] for v in range(len(problem.sizes))], float(log_z) + problem.scale)
+        return library.Answer([single[v] for v in range(len(problem.sizes))], float(log_z) + problem.scale)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, PairwiseModel, to_pairwise
-from spinbench.backends.peers import answers, chains, ising, library
+from spinbench.backends.peers import chains, ising, library
 from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class DWaveGibbs(chains.LibraryChains[np.ndarray]):
         return (library_state.T > 0).astype(np.int8)
 
 
-class DWaveExact(answers.LibraryAnswer["tuple[dimod.BinaryQuadraticModel, float]"]):
+class DWaveExact(library.LibraryAnswer["tuple[dimod.BinaryQuadraticModel, float]"]):
     """log Z and all marginals by the tree decomposition, its order (min-fill) included in what is timed."""
 
     @classmethod
@@ -79,12 +79,12 @@ class DWaveExact(answers.LibraryAnswer["tuple[dimod.BinaryQuadraticModel, float]
         )
         return quadratic, form.constant
 
-    def solve(self, built: tuple[dimod.BinaryQuadraticModel, float], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[dimod.BinaryQuadraticModel, float], seed: int) -> library.Answer:
         from dwave.samplers import TreeDecompositionSampler
 
         quadratic, constant = built
         sample_set = TreeDecompositionSampler().sample(quadratic, num_reads=1, marginals=True, seed=seed % 2**31)
         up = np.array([sample_set.info["variable_marginals"][i] for i in range(quadratic.num_variables)])
-        return answers.Answer(
+        return library.Answer(
             [np.array([1 - p, p]) for p in up], float(sample_set.info["log_partition_function"]) + constant
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from spinbench.api import Model
-from spinbench.backends.peers import answers, library
+from spinbench.backends.peers import library
 from spinbench.errors import ModelError
 from spinbench.reference import network, solver
 from spinbench.reference.counting.encoding import Formula, encode
@@ -25,7 +25,7 @@ class GanakBackend(library.LibraryBackend):
     install = "pip install pyganak"
 
 
-class GanakExact(answers.LibraryAnswer["tuple[Problem, Formula]"]):
+class GanakExact(library.LibraryAnswer["tuple[Problem, Formula]"]):
     """log Z by a count, and marginals by one more for each state but the first of a variable."""
 
     notes = ("the library counts: each state of a variable takes a count of its own",)
@@ -34,11 +34,11 @@ class GanakExact(answers.LibraryAnswer["tuple[Problem, Formula]"]):
         problem = Problem(model)
         return problem, encode(problem.network)
 
-    def solve(self, built: tuple[Problem, Formula], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[Problem, Formula], seed: int) -> library.Answer:
         problem, formula = built
         try:
             log_count = compute_log_count(formula, seed % 2**31)
         except solver.ZeroWeightError:
             raise ModelError(f"{problem.name}: no state has positive weight, so Z = 0") from None
         flat = problem.decode_marginals(compute_marginals(formula, log_count, seed % 2**31))
-        return answers.Answer(network.split(flat, problem.model.cardinalities), formula.log_scale + log_count)
+        return library.Answer(network.split(flat, problem.model.cardinalities), formula.log_scale + log_count)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, PairwiseModel
-from spinbench.backends.peers import answers, chains, library, tables
+from spinbench.backends.peers import chains, library
 from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ class PgmpyBackend(library.LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("pgmpy",)
 
 
-class PgmpyExact(answers.LibraryAnswer["tuple[DiscreteMarkovNetwork, tables.Tables]"]):
+class PgmpyExact(library.LibraryAnswer["tuple[DiscreteMarkovNetwork, library.ModelTables]"]):
     """log Z and all marginals, each by an elimination of its own."""
 
-    def build(self, model: Model) -> tuple[DiscreteMarkovNetwork, tables.Tables]:
-        problem = tables.tables(model)
+    def build(self, model: Model) -> tuple[DiscreteMarkovNetwork, library.ModelTables]:
+        problem = library.build_tables(model)
         return _network(problem), problem
 
-    def solve(self, built: tuple[DiscreteMarkovNetwork, tables.Tables], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[DiscreteMarkovNetwork, library.ModelTables], seed: int) -> library.Answer:
         from pgmpy.inference import VariableElimination
 
         network, problem = built
@@ -46,7 +46,7 @@ class PgmpyExact(answers.LibraryAnswer["tuple[DiscreteMarkovNetwork, tables.Tabl
             warnings.simplefilter("ignore")
             inference = VariableElimination(network)
             marginals = [inference.query([str(v)], show_progress=False).values for v in range(len(problem.sizes))]
-        return answers.Answer(
+        return library.Answer(
             marginals, float(np.log(marginals[0].sum())) + problem.scale
         )  # Markov networks: unnormalised marginals, which sum to Z
 
@@ -77,7 +77,7 @@ class PgmpyGibbs(chains.LibraryChains[np.ndarray]):
 
         self.notes = (chains.THINNED, chains.UNCUT, *([chains.ONE_SIDED] if method.log_z == "auto" else []))
         self._names = [str(v) for v in self.order]
-        self._sampler = GibbsSampling(_network(tables.tables(model), self.order.tolist()))
+        self._sampler = GibbsSampling(_network(library.build_tables(model), self.order.tolist()))
 
     def begin(self, states: np.ndarray) -> np.ndarray:
         return states.copy()
@@ -100,7 +100,7 @@ class PgmpyGibbs(chains.LibraryChains[np.ndarray]):
         return library_state
 
 
-def _network(problem: tables.Tables, order: list[int] | None = None) -> DiscreteMarkovNetwork:
+def _network(problem: library.ModelTables, order: list[int] | None = None) -> DiscreteMarkovNetwork:
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, FactorGraph, Model
-from spinbench.backends.peers import answers, tables
+from spinbench.backends.peers import library
 from spinbench.errors import InvalidResultError, SpinbenchError
 from spinbench.models.files.evid import format_evidence
 from spinbench.models.files.uai import format_uai
@@ -33,7 +33,7 @@ from spinbench.models.files.uai import format_uai
 FILES = {"model": "model.uai", "evidence": "evidence", "mar": "model.MAR", "pr": "model.PR"}
 
 
-class ProgramAnswer(answers.LibraryAnswer[tuple[TemporaryDirectory[str], Sequence[int]]]):
+class ProgramAnswer(library.LibraryAnswer[tuple[TemporaryDirectory[str], Sequence[int]]]):
     """An exact solver that is a program; its start and the reading of its files count as its time.
 
     Class attributes:
@@ -52,21 +52,21 @@ class ProgramAnswer(answers.LibraryAnswer[tuple[TemporaryDirectory[str], Sequenc
     def takes(cls, backend: Backend, model: Model) -> str:
         if not shutil.which(cls.command[0]):
             return f"{backend.name} needs the program {cls.command[0]}, not found here"
-        if cls.most_nats < math.inf and (spread := tables.span(model)) > cls.most_nats:
+        if cls.most_nats < math.inf and (spread := library.span(model)) > cls.most_nats:
             return f"{backend.name} takes tables whose weights span e^{cls.most_nats:g} at most, not e^{spread:.4g}"
         return ""
 
     def build(self, model: Model) -> tuple[TemporaryDirectory[str], Sequence[int]]:
-        graph = tables.all_named(model)
+        graph = library.all_named(model)
         return folder_of(graph), graph.cardinalities
 
-    def solve(self, built: tuple[TemporaryDirectory[str], Sequence[int]], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[TemporaryDirectory[str], Sequence[int]], seed: int) -> library.Answer:
         folder, cardinalities = built
         home = Path(folder.name)
         output = call_program(self.library, self.command, home, self.seconds)
         return self.read(home, output, cardinalities)
 
-    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> answers.Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> library.Answer:
         """The answer, by default from files as of the competitions, with log10 Z.
 
         Args:
@@ -85,7 +85,7 @@ class ProgramAnswer(answers.LibraryAnswer[tuple[TemporaryDirectory[str], Sequenc
         for size in cardinalities:
             marginals.append(np.array(flat[place + 1 : place + 1 + size]))
             place += 1 + size
-        return answers.Answer(marginals, log_z)
+        return library.Answer(marginals, log_z)
 
     def _numbers(self, path: Path, kind: str, count: int) -> list[float]:
         """The numbers of the last answer in a file.

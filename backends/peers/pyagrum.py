@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Model
-from spinbench.backends.peers import answers, library, tables
+from spinbench.backends.peers import library
 
 if TYPE_CHECKING:
     import pyagrum
@@ -23,16 +23,16 @@ class PyAgrumBackend(library.LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("pyagrum",)
 
 
-class PyAgrumExact(answers.LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):
+class PyAgrumExact(library.LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):
     """All marginals."""
 
-    notes = (answers.NO_LOG_Z,)
+    notes = (library.NO_LOG_Z,)
 
     def build(self, model: Model) -> tuple[pyagrum.MarkovRandomField, int]:
         import pyagrum
 
         pyagrum.setNumberOfThreads(1)
-        problem, field = tables.tables(model), pyagrum.MarkovRandomField()
+        problem, field = library.build_tables(model), pyagrum.MarkovRandomField()
         for v, size in enumerate(problem.sizes):
             field.add(pyagrum.RangeVariable(str(v), "", 0, size - 1))
         for scope, table in zip(problem.scopes, problem.tables, strict=True):
@@ -40,10 +40,10 @@ class PyAgrumExact(answers.LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"
             factor[:] = np.ascontiguousarray(table.T)  # pyAgrum's last variable is the first axis
         return field, len(problem.sizes)
 
-    def solve(self, built: tuple[pyagrum.MarkovRandomField, int], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[pyagrum.MarkovRandomField, int], seed: int) -> library.Answer:
         import pyagrum
 
         field, count = built
         inference = pyagrum.ShaferShenoyMRFInference(field)
         inference.makeInference()
-        return answers.Answer([inference.posterior(str(v)).toarray() for v in range(count)])
+        return library.Answer([inference.posterior(str(v)).toarray() for v in range(count)])

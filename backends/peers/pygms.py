@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, FactorGraph, Model
-from spinbench.backends.peers import answers, library, tables
+from spinbench.backends.peers import library
 
 if TYPE_CHECKING:
     import pygms
@@ -20,7 +20,7 @@ class PyGMsBackend(library.LibraryBackend):
     requires: ClassVar[tuple[str, ...]] = ("pygms",)
 
 
-class PyGMsExact(answers.LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"]):
+class PyGMsExact(library.LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"]):
     """log Z and all marginals, the search for an order and the tree included in what is timed."""
 
     @classmethod
@@ -33,13 +33,13 @@ class PyGMsExact(answers.LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel,
     def build(self, model: Model) -> tuple[list[pygms.Var], pygms.GraphModel, float]:
         import pygms
 
-        problem = tables.tables(model)
+        problem = library.build_tables(model)
         variables = [pygms.Var(v, size) for v, size in enumerate(problem.sizes)]
         shaped = zip(problem.scopes, problem.tables, strict=True)
         factors = [pygms.Factor([variables[v] for v in scope], table) for scope, table in shaped]
         return variables, pygms.GraphModel(factors), problem.scale
 
-    def solve(self, built: tuple[list[pygms.Var], pygms.GraphModel, float], seed: int) -> answers.Answer:
+    def solve(self, built: tuple[list[pygms.Var], pygms.GraphModel, float], seed: int) -> library.Answer:
         import pygms
         from pygms import wmb
 
@@ -48,4 +48,4 @@ class PyGMsExact(answers.LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel,
         log_z = float(tree.msgForward()) + scale
         scopes = [pygms.VarSet([variable]) for variable in variables]
         beliefs = tree.beliefs(scopes)
-        return answers.Answer([np.asarray(beliefs[scope].t) for scope in scopes], log_z)
+        return library.Answer([np.asarray(beliefs[scope].t) for scope in scopes], log_z)

@@ -13,7 +13,6 @@ from spinbench.backends.numba.simd.memory import (
     gather,
     gather_indexed,
     keep,
-    line_address,
     load,
     load_lanes,
     load_vector,
@@ -60,7 +59,7 @@ def returned_address(n):
 @nb.njit
 def stored_after_the_last_use(n):
     numbers = np.ones(n)
-    begin = line_address(numbers)
+    begin = address(numbers, 0)
     store(begin, 0, 1.0)
 
 

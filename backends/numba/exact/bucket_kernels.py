@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spinbench.backends.numba.exact.buckets import BLOCK
-from spinbench.backends.numba.exact.shared import ONCE, SHARED, centre, widen
+from spinbench.backends.numba.exact.buckets import BLOCK, ONCE, SHARED, centre, widen
 from spinbench.reference.network import FloatArray, IntArray
 
 # Largest |log| of a product. exp(709) is the end of float64, which leaves room for sums of up to e^100 products.

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from spinbench.backends.numba.exact.shared import SHARED
+from spinbench.backends.numba.exact.buckets import SHARED
 from spinbench.backends.numba.kernel_cache import CALLEE, Options, njit
 from spinbench.backends.numba.simd import address, empty_array, larger, load, smaller, store, zero_array
 

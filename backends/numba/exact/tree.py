@@ -11,8 +11,7 @@ import numpy as np
 
 from spinbench.backends.numba.exact import tree_kernels
 from spinbench.backends.numba.exact.bucket_kernels import LEAD, REACH, SOURCE, Numbers, Work, prepare
-from spinbench.backends.numba.exact.buckets import Plan, Sizes, make_plan
-from spinbench.backends.numba.exact.shared import CALLED, ONCE
+from spinbench.backends.numba.exact.buckets import CALLED, ONCE, Plan, Sizes, make_plan
 from spinbench.backends.numba.exact.tree_kernels import Beliefs
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.foundation.interruptions import run_interruptibly
@@ -97,7 +96,18 @@ class CompiledTree(Elimination):
             plan = plan._replace(offset=self._live[0])
         store = self.empty("store", int(plan.offset[-1]))
         store[: values.size] = values
-        shared = plan, Numbers(store, np.concatenate([reach, np.empty(n)]), np.empty(n)), _room(n, sizes)
+        work = Work(
+            axis=np.empty(n, dtype=np.int64),
+            card=np.empty(sizes.axes, dtype=np.int64),
+            piece=np.empty((sizes.pieces, 6), dtype=np.int64),
+            stride=np.empty((sizes.pieces, sizes.axes), dtype=np.int64),
+            pattern=np.empty((sizes.patterns, sizes.block), dtype=np.uint64),
+            offsets=np.empty(sizes.block, dtype=np.uint64),
+            base=np.empty(sizes.states * sizes.block),
+            block=np.empty(sizes.block),
+            digit=np.empty(sizes.axes, dtype=np.int64),
+        )
+        shared = plan, Numbers(store, np.concatenate([reach, np.empty(n)]), np.empty(n)), work
         log_z: float = tree_kernels.forward(*shared, self.stop)
         if log_z == -math.inf:
             raise ZeroWeightError
@@ -145,20 +155,6 @@ class CompiledTree(Elimination):
             draw(*shared, rng.random((n, many)), weights, samples)
             states[begin : begin + many, self.order.order] = samples.T
         return states
-
-
-def _room(n: int, sizes: Sizes) -> Work:
-    return Work(
-        axis=np.empty(n, dtype=np.int64),
-        card=np.empty(sizes.axes, dtype=np.int64),
-        piece=np.empty((sizes.pieces, 6), dtype=np.int64),
-        stride=np.empty((sizes.pieces, sizes.axes), dtype=np.int64),
-        pattern=np.empty((sizes.patterns, sizes.block), dtype=np.uint64),
-        offsets=np.empty(sizes.block, dtype=np.uint64),
-        base=np.empty(sizes.states * sizes.block),
-        block=np.empty(sizes.block),
-        digit=np.empty(sizes.axes, dtype=np.int64),
-    )
 
 
 @njit(**CALLED)

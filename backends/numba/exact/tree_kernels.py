@@ -33,7 +33,7 @@ from spinbench.backends.numba.exact.bucket_kernels import (
     prepare,
     rewind_blocks,
 )
-from spinbench.backends.numba.exact.shared import CALLED, ONCE, SHARED, centre, widen
+from spinbench.backends.numba.exact.buckets import CALLED, ONCE, SHARED, centre, widen
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.reference.network import FloatArray, IntArray
 

@@ -32,12 +32,13 @@ from spinbench.backends.numba.simd import (
     Array,
     address,
     keep,
-    line_address,
     load,
     load_vector,
+    pointers,
     prefetch,
     softplus,
     store,
+    zero_array,
     zeros_aligned,
 )
 from spinbench.mathematics.graphs.rows import dense_rows
@@ -60,12 +61,6 @@ class Matrix(NamedTuple):
     sign: Array | Address
     n: int
     stride: int
-
-
-@njit(**INLINE)
-def _pointers(matrix):
-    biases, sign = address(matrix.biases, 0), address(matrix.sign, 0)
-    return Matrix(address(matrix.rows, 0), biases, sign, matrix.n, matrix.stride)
 
 
 @njit(**INLINE)
@@ -95,7 +90,7 @@ def _all_fields(W, s, h):
 def fill_fields(matrix, s, x):
     """x (C, M): the fields of s (C, N)."""
     for c in range(s.shape[0]):
-        _all_fields(_pointers(matrix), address(s, c * matrix.n), address(x, c * matrix.stride))
+        _all_fields(pointers(matrix), address(s, c * matrix.n), address(x, c * matrix.stride))
 
 
 @njit(**INLINE)
@@ -151,9 +146,9 @@ def run_dense(matrix, request, steps, chains):
     keys, s, h, _, sums, log_t = chains
     n, stride, width = matrix.n, matrix.stride, 64 // s.itemsize
     u, v = np.empty(whole_vectors(n), dtype=s.dtype), np.empty_like(s[0])
-    x, recent = np.zeros(stride + width, dtype=s.dtype), np.zeros_like(s[0])
-    W, thresholds = _pointers(matrix), address(v, 0)
-    used, totals = line_address(x), address(recent, 0)
+    x, recent = zero_array(stride, s.dtype), np.zeros_like(s[0])
+    W, thresholds = pointers(matrix), address(v, 0)
+    used, totals = address(x, 0), address(recent, 0)
     for c in range(s.shape[0]):
         state, fields, out = address(s, c * n), address(h, c * stride), address(sums, c * n)
         for t in range(steps.first, steps.end):
@@ -181,8 +176,8 @@ def run_dense_looks(matrix, keys, step, mode, s, h, logs):
         np.empty_like(mode),
         np.empty_like(mode),
     )
-    now = np.zeros(stride + width, dtype=s.dtype)
-    W, thresholds, state, fields = _pointers(matrix), address(v, 0), address(swept, 0), line_address(now)
+    now = zero_array(stride, s.dtype)
+    W, thresholds, state, fields = pointers(matrix), address(v, 0), address(swept, 0), address(now, 0)
     for c in range(s.shape[0]):
         _copy_fields(address(h, c * stride), fields, stride, width)
         logs[0, c] = _log_forced_dense(W, address(s, c * n), fields)

@@ -4,6 +4,8 @@ is, and what its compiled code is given: `run_*(tables, asked, steps, chains)`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -303,3 +305,15 @@ def in_blocks(values: Array, blocks: int, size: int) -> Array:
 def no_fields(real: Real) -> Array:
     """(0, 0)."""
     return np.empty((0, 0), dtype=real)
+
+
+def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> None:
+    """`run` for parts of `count` chains, or blocks of them, one for each of so many threads."""
+    threads = min(threads, count)
+    if threads == 1:
+        run(slice(0, count))
+        return
+    cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        # Reading the results raises here whatever a thread raised.
+        list(pool.map(run, map(slice, cuts, cuts[1:])))

@@ -22,6 +22,7 @@ from spinbench.backends.numba.gibbs.form import (
     in_blocks,
     keys_after,
     lane_blocks,
+    run_in_threads,
 )
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
@@ -32,7 +33,6 @@ from spinbench.backends.numba.gibbs.looks import (
     looks,
 )
 from spinbench.backends.numba.simd import Array, chain_keys
-from spinbench.backends.numba.threads import run_in_threads
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -113,6 +113,11 @@ class GibbsState:
     look_keys: Array | None = None
     look_lanes: Array | None = None
 
+    @property
+    def chains(self) -> int:
+        """Their number."""
+        return len(self.sweep_log_t)
+
 
 class GibbsKernel(LookingKernel[Tables, GibbsState]):
     """All scans and settings of `Gibbs`; float32 and float64.
@@ -134,10 +139,9 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
     def prepare(self, state: GibbsState) -> GibbsState:
         """Compile what every run calls, of no step and no chain: those of a large model may take longer than a run."""
         state, _ = self.advance(state, 0)
-        chains = len(state.sweep_log_t)
         if state.look_keys is not None:
             # Called on empty ranges: compilation depends on types alone.
-            none, form = slice(0, 0), self._form_for(chains)
+            none, form = slice(0, 0), self._form_for(state.chains)
             if form.looks_alone:
                 form.looks(self._request, state.look_keys[none], 0, state.s[none], state.x[none])
             else:
@@ -159,34 +163,32 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
     def advance(self, state: GibbsState, steps: int) -> tuple[GibbsState, dict[str, Array]]:
         chib = self._method.records_log_t
         sums, log_t = self._run_and_sum(state, steps, chib=chib)
-        chains = len(state.sweep_log_t)
-        statistics = {"p" if self._request.averaged else "s": by_chain(sums, chains)}
+        statistics = {"p" if self._request.averaged else "s": by_chain(sums, state.chains)}
         if chib:
-            statistics["log_t"] = log_t.ravel()[:chains]
+            statistics["log_t"] = log_t.ravel()[: state.chains]
         return state, statistics
 
     def look(self, state: GibbsState) -> dict[str, Array]:
         if state.look_keys is None:
             return {}
-        chains = len(state.sweep_log_t)
-        form = self._form_for(chains)
+        form = self._form_for(state.chains)
         if form.looks_alone:
             logs = form.looks(self._request, state.look_keys, state.step, state.s, state.x)
         else:
-            lanes = form.lanes(state.s, chains)
+            lanes = form.lanes(state.s, state.chains)
             keys = _keys_of_looks(state, len(lanes), lanes.shape[-1])
             logs = looks(self._source, self._request, keys, state.step, lanes)
-        log_t, log_r = logs.reshape(2, -1)[:, :chains]
+        log_t, log_r = logs.reshape(2, -1)[:, : state.chains]
         return {"log_t": log_t, "log_r": log_r}
 
     def look_steps(self, state: GibbsState) -> int:
         is_plain = state.look_keys is not None and not self._method.records_log_t and self._method.threads == 1
-        return self._form_for(len(state.sweep_log_t)).look_steps if is_plain and state.s.ndim == BLOCKED else 0
+        return self._form_for(state.chains).look_steps if is_plain and state.s.ndim == BLOCKED else 0
 
     def advance_and_look(
         self, state: GibbsState, steps: int, first: int, every: int
     ) -> tuple[GibbsState, dict[str, Array], dict[str, Array]]:
-        chains = len(state.sweep_log_t)
+        chains = state.chains
         form, run, count = self._form_for(chains), self._chains_of(state), 1 + (steps - first) // every
         copies = Copies(first, every, np.empty((count, *state.s.shape), dtype=state.s.dtype))
         form.run_and_copy(self._request, Steps(state.step, state.step + steps), copies, run)
@@ -210,10 +212,9 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
         with deadline.compiling():
             climb_rungs(self._source, 0, Rungs(betas[:1], 1, 0), np.zeros((1, len(self._tables.order))))
         self._source.drop_rows()
-        chains = len(state.sweep_log_t)
-        form = self._form_for(chains)
+        form = self._form_for(state.chains)
         rungs = Rungs(betas, sweeps, state.climbed)
-        s, slopes = climb_rungs(self._source, state.seed + CLIMB_STREAM, rungs, form.states(state.s, chains))
+        s, slopes = climb_rungs(self._source, state.seed + CLIMB_STREAM, rungs, form.states(state.s, state.chains))
         _, state.s, state.x = form.begin(state.seed, s.T)
         state.climbed += sweeps * len(betas)
         return state, slopes.swapaxes(0, 1)
@@ -221,15 +222,13 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
     def slopes(self, state: GibbsState) -> dict[str, Array]:
         if not self._method.may_use_stones:
             return {}
-        chains = len(state.sweep_log_t)
-        lanes = self._form_for(chains).lanes(state.s, chains)
+        lanes = self._form_for(state.chains).lanes(state.s, state.chains)
         slopes = np.empty((len(lanes), lanes.shape[-1]))
         lane_slopes(self._source.flat, lanes, slopes)
-        return {"slope": slopes.ravel()[:chains]}
+        return {"slope": slopes.ravel()[: state.chains]}
 
     def states(self, state: GibbsState) -> Array:
-        chains = len(state.sweep_log_t)
-        return by_variable(self._tables.order, self._form_for(chains).rows(state.s, chains))
+        return by_variable(self._tables.order, self._form_for(state.chains).rows(state.s, state.chains))
 
     def _form(self, chains: int) -> type[Form]:
         return choose(self._source, chains)
@@ -250,7 +249,7 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
 
     def _run_and_sum(self, state: GibbsState, steps: int, *, chib: bool) -> tuple[Array, Array]:
         """Sums of p or s and log of the sum of T over `steps` steps, as the form keeps them."""
-        form, every = self._form_for(len(state.sweep_log_t)), self._chains_of(state)
+        form, every = self._form_for(state.chains), self._chains_of(state)
         request, numbered = self._request._replace(chib=chib), Steps(state.step, state.step + steps)
         threads = self._method.threads
         run_in_threads(
@@ -261,9 +260,7 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
 
     def _chains_of(self, state: GibbsState) -> Chains:
         """All chains, with sums of nothing."""
-        return Chains(
-            state.keys, state.s, state.x, state.sweep_log_t, *self._form_for(len(state.sweep_log_t)).no_sums(state.s)
-        )
+        return Chains(state.keys, state.s, state.x, state.sweep_log_t, *self._form_for(state.chains).no_sums(state.s))
 
 
 def _keys_of_looks(state: GibbsState, blocks: int, size: int) -> Array:

@@ -34,7 +34,6 @@ from spinbench.backends.numba.gibbs.shared import (
     add_recent,
     draw,
     log_add,
-    pointers,
     set_walk,
     sum_factor,
     vector_width,
@@ -53,11 +52,11 @@ from spinbench.backends.numba.simd import (
     keep,
     lane_numbers,
     larger,
-    line_address,
     load,
     load_vector,
     log,
     magnitude,
+    pointers,
     spread,
     store,
     zero_array,
@@ -183,12 +182,11 @@ def update_lanes(f, i, b):
 def run_lanes(f, request, steps, chains, copies, chib):
     keys, s, _, _, sums, log_t = chains
     blocks, n, count = s.shape
-    width = 64 // s.itemsize
     log_level = empty_array(count, np.float64)
-    level, recent = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
-    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
-    walker, spare, totals = line_address(walk), line_address(saved), line_address(recent)
-    levels, log_levels = line_address(level), address(log_level, 0)
+    level, recent = zero_array(2 * count, s.dtype), zero_array(n * count, s.dtype)
+    walk, saved = empty_array(count, np.uint64), empty_array(count, np.uint32)
+    walker, spare, totals = address(walk, 0), address(saved, 0), address(recent, 0)
+    levels, log_levels = address(level, 0), address(log_level, 0)
     g, factor = pointers(f), sum_factor(request.averaged, s[0, 0, 0])
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * n * count)

@@ -19,14 +19,14 @@ from spinbench.backends.numba.gibbs.lanes import (
     run_lanes,
     update_lanes,
 )
-from spinbench.backends.numba.gibbs.shared import JIT, pointers, set_walk, vector_width
+from spinbench.backends.numba.gibbs.shared import JIT, set_walk, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
     address,
     empty_array,
     keep,
-    line_address,
+    pointers,
     spread,
     store,
     zero_array,
@@ -72,11 +72,10 @@ def load_looks(source: Source, request: Request) -> None:
 def run_lane_looks(f, request, keys, step, mode, s, logs):
     """See `looks`: block by block; s become the draws of R."""
     blocks, n, count = s.shape
-    width = 64 // s.itemsize
-    level, u = zero_array(2 * count + width, s.dtype), zero_array(n * count + width, s.dtype)
-    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
+    level, u = zero_array(2 * count, s.dtype), zero_array(n * count, s.dtype)
+    walk, saved = empty_array(count, np.uint64), empty_array(count, np.uint32)
     g, counter = pointers(f), np.uint64(step) * np.uint64(n + 1)
-    walker, spare, v, levels = line_address(walk), line_address(saved), line_address(u), line_address(level)
+    walker, spare, v, levels = address(walk, 0), address(saved, 0), address(u, 0), address(level, 0)
     for k in range(blocks):
         gammas, states = address(keys, (2 * k + 1) * count), address(s, k * n * count)
         # A loop over both sides, so that their common code is compiled once.

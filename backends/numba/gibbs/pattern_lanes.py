@@ -41,7 +41,6 @@ from spinbench.backends.numba.simd import (
     choose,
     empty_array,
     keep,
-    line_address,
     load,
     load_lanes,
     load_vector,
@@ -102,20 +101,23 @@ def entries_of(table, first, pattern, shape):
 
 
 @njit(**INLINE)
-def add_probability_pieces(table, row, g, pattern, to):
-    """to[piece] += the pieces of a row's number, vectors."""
-    for k in range(len(g.pieces)):
-        part = entries_of(table, (row * len(g.pieces) + k) << len(g.shape), pattern, g.shape)
+def add_pieces(table, row, pieces, shape, pattern, mask, to):
+    """to[piece] += the pieces of a row's number, vectors, in the lanes of which the mask has all bits."""
+    for k in range(len(pieces)):
+        part = entries_of(table, (row * len(pieces) + k) << len(shape), pattern, shape) & mask
         store(to, k * CHAINS, load_vector(to, k * CHAINS) + part)
 
 
 @njit(**INLINE)
-def add_sums(parts, pieces, unit, sums):
-    """sums += unit times the pieces' sums, which become 0."""
+def add_sums(parts, pieces, unit, signed, sums):
+    """sums += unit times the pieces' sums, which become 0; the highest may be `signed`."""
     for k in range(len(pieces)):
         unit = unit / 2.0**PIECE
         for c in range(CHAINS):
-            store(sums, c, load(sums, c) + unit * np.float64(load(parts, k * CHAINS + c)))
+            part = np.float64(load(parts, k * CHAINS + c))
+            if signed and k == 0 and part >= 2.0**15:
+                part -= 2.0**16
+            store(sums, c, load(sums, c) + unit * part)
             store(parts, k * CHAINS + c, np.uint16(0))
 
 
@@ -145,7 +147,8 @@ def _sweep(g, n, averaged, z, gamma, b):
         spins = draw_row(g, i, pattern, mix64(z), b)
         z = z + gamma
         if averaged:
-            add_probability_pieces(g.p, i, g, pattern, offset_pointer(b.recent, row * len(g.pieces)))
+            whole = ~(pattern ^ pattern)
+            add_pieces(g.p, i, g.pieces, g.shape, pattern, whole, offset_pointer(b.recent, row * len(g.pieces)))
         else:
             # A state with all bits set is -1 as a signed number, so that subtracting it counts ones.
             store(b.recent, row, load_vector(b.recent, row) - spins)
@@ -156,7 +159,9 @@ def flush(pieces, n, averaged, recent, sums):
     """sums (N, 32) += the recent ones, which become 0."""
     for i in range(n):
         if averaged:
-            add_sums(offset_pointer(recent, i * len(pieces) * CHAINS), pieces, 1.0, offset_pointer(sums, i * CHAINS))
+            add_sums(
+                offset_pointer(recent, i * len(pieces) * CHAINS), pieces, 1.0, False, offset_pointer(sums, i * CHAINS)
+            )
         else:
             add_recent(offset_pointer(recent, i * CHAINS), offset_pointer(sums, i * CHAINS), 1.0, CHAINS)
 
@@ -173,9 +178,9 @@ def run_pattern_lanes(tables, request, steps, chains, copies):
     keys, s, _, _, sums, _ = chains
     blocks, n = s.shape[0], sums.shape[1]
     width = len(tables.pieces) if request.averaged else 1
-    recent_ = zero_array((n * width + 2) * CHAINS, np.uint16)
-    patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
-    recent, patterns, hashes = line_address(recent_), line_address(patterns_), line_address(hashes_)
+    recent_ = zero_array(n * width * CHAINS, np.uint16)
+    patterns_, hashes_ = empty_array(CHAINS, np.uint16), empty_array(8, np.uint64)
+    recent, patterns, hashes = address(recent_, 0), address(patterns_, 0), address(hashes_, 0)
     g = word_pointers(tables, 0, 0)
     for k in range(blocks):
         b = Block(address(s, k * (n + 1) * CHAINS), recent, patterns, hashes)

@@ -31,6 +31,7 @@ from spinbench.backends.numba.simd import (
     load_lanes,
     load_vector,
     mix64,
+    pointers,
     store,
 )
 from spinbench.mathematics.graphs.rows import distances
@@ -108,14 +109,7 @@ def run_pattern_rows(tables, shape, width, request, steps, chains):
     keys, s, _, _, sums, _ = chains
     n = sums.shape[1]
     bits, places = np.empty(n + WORDS, dtype=np.uint64), np.empty(n + 2 * WORDS, dtype=np.uint32)
-    u, entries = address(bits, 0), address(places, 0)
-    g = RowTables(
-        address(tables.near, 0),
-        address(tables.thresholds, 0),
-        address(tables.bounds, 0),
-        address(tables.slots, 0),
-        address(tables.shifts, 0),
-    )
+    g, u, entries = pointers(tables), address(bits, 0), address(places, 0)
     for c in range(s.shape[0]):
         state, out = address(s, c * s.shape[1] + n), address(sums, c * n)
         for t in range(steps.first, steps.end):

@@ -6,7 +6,6 @@ import numba as nb
 import numpy as np
 from numba import types
 
-from spinbench.backends.numba.gibbs.form import Flat
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     BITS,
@@ -46,21 +45,6 @@ SMALLEST = constant(2.0**-25, 2.0**-54)
 def vector_width(emitter, pointer):
     """Elements of what a pointer points to in a vector of 512 bits; a constant to LLVM, also where this is inlined."""
     return emitter.target(BITS // emitter.typed[0][0].dtype.bitwidth)
-
-
-@nb.njit(**INLINE)
-def pointers(f):
-    """A `Flat` of pointers from one of arrays."""
-    return Flat(
-        address(f.start, 0),
-        address(f.later, 0),
-        address(f.columns, 0),
-        address(f.weights, 0),
-        address(f.biases, 0),
-        address(f.forced, 0),
-        address(f.sign, 0),
-        address(f.sequence, 0),
-    )
 
 
 @nb.njit(**INLINE)

@@ -14,7 +14,6 @@ from spinbench.backends.numba.gibbs.shared import (
     JIT,
     field,
     log_add,
-    pointers,
     pull,
 )
 from spinbench.backends.numba.kernel_cache import njit
@@ -25,6 +24,7 @@ from spinbench.backends.numba.simd import (
     address,
     below,
     load,
+    pointers,
     sigmoid,
     softplus,
     store,

@@ -35,13 +35,14 @@ from spinbench.backends.numba.simd import (
     count_up,
     gather_indexed,
     keep,
-    line_address,
     load,
     load_vector,
+    pointers,
     row_numbers,
     softplus,
     store,
     total,
+    zero_array,
     zeros_aligned,
 )
 
@@ -81,24 +82,6 @@ def _inside(row, low, high, x):
     """Which of the rows from `row` on, as many as x has lanes, are low … high - 1."""
     lanes = count_up(x)
     return (lanes >= low - row) & (lanes < high - row)
-
-
-@njit(**INLINE)
-def _band_pointers(b):
-    """`Bands` with pointers in place of the arrays that inner loops use."""
-    return Bands(
-        address(b.bounds, 0),
-        address(b.slots, 0),
-        address(b.offsets, 0),
-        address(b.shifts, 0),
-        address(b.places, 0),
-        address(b.columns, 0),
-        address(b.weights, 0),
-        address(b.biases, 0),
-        address(b.sign, 0),
-        b.before,
-        b.after,
-    )
 
 
 @njit(**WRITTEN_OUT)
@@ -153,8 +136,8 @@ def _log_forced(b, request, s):
 def run_sites(bands, request, steps, chains, chib):
     keys, s, _, _, sums, log_t = chains
     n = sums.shape[1]
-    recent, mixed = np.zeros(n + 3 * LANES, dtype=s.dtype), np.empty(s.shape[1], dtype=s.dtype)
-    b, totals, forced = _band_pointers(bands), line_address(recent), address(mixed, bands.before)
+    recent, mixed = zero_array(n + 3 * LANES, s.dtype), np.empty(s.shape[1], dtype=s.dtype)
+    b, totals, forced = pointers(bands), address(recent, 0), address(mixed, bands.before)
     factor = sum_factor(request.averaged, s[0, 0])
     for c in range(sums.shape[0]):
         state, out = address(s, c * s.shape[1] + bands.before), address(sums, c * n)
@@ -175,12 +158,12 @@ def run_sites(bands, request, steps, chains, chib):
 @njit(**JIT)
 def run_site_looks(bands, request, keys, step, s, logs):
     """As `looks.run_looks`, of s (C, M) into logs (2, C)."""
-    blocks, recent = bands.bounds.size - 1, np.zeros(bands.bounds[-1] + 3 * LANES, dtype=s.dtype)
-    mixed, b = np.empty(s.shape[1], dtype=s.dtype), _band_pointers(bands)
+    blocks, recent = bands.bounds.size - 1, zero_array(bands.bounds[-1] + 3 * LANES, s.dtype)
+    mixed, b = np.empty(s.shape[1], dtype=s.dtype), pointers(bands)
     counter, state = np.uint64(step) * np.uint64(bands.bounds[blocks] + 1), address(mixed, bands.before)
     for c in range(len(s)):
         mixed[:] = s[c]
-        chain = Chain(state, line_address(recent), keys[c, 0], keys[c, 1], False)
+        chain = Chain(state, address(recent, 0), keys[c, 0], keys[c, 1], False)
         # A loop over both sides, so that their common code is compiled once.
         for side in range(2):
             for block in range(blocks - 1, -1 if side else blocks - 1, -1):

@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from spinbench.api import Backend, Model, States, sweeps
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.messages import fixed_points, schedules
+from spinbench.backends.numba.messages import schedules
+from spinbench.backends.numba.messages.mf import FixedPointKernel
 from spinbench.backends.numba.messages.tables import Queue, make_factors, make_queue, work_space
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph
@@ -56,7 +57,7 @@ class Odds:
     message: Array
 
 
-class BPKernel(fixed_points.FixedPointKernel):
+class BPKernel(FixedPointKernel):
     """All schedules of `BeliefPropagation`.
 
     Values of chains are log ratios (r, M) in the order of `message_layouts`, or odds in that of the kernel; totals

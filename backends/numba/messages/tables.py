@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.backends.numba.simd import Array
+from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.mathematics.graphs.message_layouts import Graph, factors
 
 # Smallest log of products in the linear domain: below exp(-87) float32 numbers lose digits, below exp(-708) float64
@@ -97,11 +98,11 @@ def make_factors(graph: Graph, real: npt.DTypeLike) -> Factors:
     degrees = np.bincount(slots[:, VARIABLE], minlength=len(graph.first))
     return Factors(
         slots=slots,
-        factors=np.stack([_starts(order), _starts(np.concatenate([np.zeros(0, dtype=np.int64), *sizes]))], axis=1),
+        factors=np.stack([starts_of(order), starts_of(np.concatenate([np.zeros(0, dtype=np.int64), *sizes]))], axis=1),
         scales=np.stack([low, np.ones(len(low))], axis=1).astype(real),
         logs=flat.astype(real),
         values=np.exp(flat).astype(real),
-        variables=np.stack([np.append(graph.first, len(graph.theta)), _starts(degrees)], axis=1),
+        variables=np.stack([np.append(graph.first, len(graph.theta)), starts_of(degrees)], axis=1),
         at=np.argsort(slots[:, VARIABLE], kind="stable"),
         theta=np.asarray(graph.theta).astype(real),
         limit=LOWEST[np.dtype(real).name],
@@ -154,7 +155,3 @@ def _pieces(graph: Graph) -> Iterator[tuple[Array, Array, Array]]:
             start += count * (size - 1)
         peaks = group.log_tables.max(axis=tuple(range(1, len(sizes) + 1)), keepdims=True)
         yield variable[group.rows.T], np.stack(entries, axis=1), group.log_tables - peaks
-
-
-def _starts(counts: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,12 +1,10 @@
 """Block Gibbs and DHMC on the Gaussian relaxation in compiled code, on tiles of chains.
 
-    block_gibbs     block_gibbs.numba: s given x, then x given s
+    block_gibbs     block_gibbs.numba: s given x, then x given s; what both do on the host before their first step
     dhmc            dhmc.numba: trajectories, with dual averaging of their step in burn-in
         trajectories   samples: jitter, a trajectory, its Metropolis test
         integrators    trajectories: forms identity and harmonium by leapfrog steps, for unit mass; forms
                        preconditioned and sparse by rotations, for mass Q⁻¹
-        point          where a trajectory stands, and the move there if it is accepted
-    relaxed_kernel  what both do on the host before their first step
     factors         what is known of Q, by form: roots, Q and a root, or Q⁻¹, with products with Q⁻¹ on lattices
     matrices        products with matrices: whole, by diagonals, and sparse
     units           p(s|x): means, normaliser, draws; random numbers of a tile

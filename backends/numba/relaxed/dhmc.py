@@ -8,7 +8,7 @@ import numpy as np
 
 from spinbench.api import Backend, PairwiseModel, States
 from spinbench.backends.numba.gibbs.form import Copies
-from spinbench.backends.numba.relaxed import factors, relaxed_kernel, tiles, trajectories, units
+from spinbench.backends.numba.relaxed import block_gibbs, factors, tiles, trajectories, units
 from spinbench.backends.numba.simd import Array
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.methods.relaxed import dhmc, dhmc_program
@@ -17,7 +17,7 @@ from spinbench.methods.relaxed.tables import RelaxedTables, gram_product, unit_l
 
 
 @dataclass
-class DHMCState(relaxed_kernel.TiledState):
+class DHMCState(block_gibbs.TiledState):
     """What chains follow, and where they are.
 
     total: sums of p over the window of burn-in, all tiles.
@@ -29,7 +29,7 @@ class DHMCState(relaxed_kernel.TiledState):
     total: Array
 
 
-class DHMCKernel(relaxed_kernel.RelaxedKernel[DHMCState]):
+class DHMCKernel(block_gibbs.RelaxedKernel[DHMCState]):
     """`spinbench.methods.relaxed.dhmc.DHMC` with the same law, adaptation and statistics as its program."""
 
     _method: dhmc.DHMC

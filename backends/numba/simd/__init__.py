@@ -22,7 +22,8 @@ rounding: multiplications and additions are fused where the machine can.
 | `checks` | the code that checks promises; `numba.machine_code.CHECKED` says whether it does |
 
 **Addresses.** `address(array, i)` is a pointer to element i of a contiguous array, counted from its begin;
-`line_address(array)` to the first element on a cache line; `offset_pointer(pointer, i)` goes on by i elements.
+`pointers(tuple)` a named tuple with pointers to the first elements of its arrays in their place;
+`offset_pointer(pointer, i)` goes on by i elements.
 Indices are integers, signed or not, in elements from the pointer on. The elements are numbers; a pointer knows their
 type.
 
@@ -40,7 +41,7 @@ type.
 | `prefetch(p, i)` | nothing; asks for a cache line, and may ask for any | any |
 
 No vector need begin on a multiple of its size: alignment is that of an element. One that crosses a cache line takes two
-accesses, so that buffers begin on a line (`zeros_aligned`, `line_address`).
+accesses, so that buffers begin on a line (`zeros_aligned`, `zero_array`, `empty_array`).
 
 **What raw addresses ask of the caller.** A mistake is silent: it reads or overwrites what is not meant.
 
@@ -96,12 +97,12 @@ from spinbench.backends.numba.simd.memory import (
     gather,
     gather_indexed,
     keep,
-    line_address,
     load,
     load_lanes,
     load_vector,
     look_up,
     offset_pointer,
+    pointers,
     prefetch,
     read,
     store,
@@ -184,7 +185,6 @@ __all__ = [
     "keep",
     "lane_numbers",
     "larger",
-    "line_address",
     "load",
     "load_lanes",
     "load_vector",
@@ -194,6 +194,7 @@ __all__ = [
     "magnitude",
     "mix64",
     "offset_pointer",
+    "pointers",
     "prefetch",
     "quarters",
     "read",

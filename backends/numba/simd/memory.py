@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
@@ -63,26 +64,30 @@ def pointer_into(array: types.Array) -> types.Type:
     return checks.Pointer(array.dtype) if CHECKED else types.CPointer(array.dtype)
 
 
-def build_pointer(emitter: Emitter, array: Typed, data: ir.Value) -> ir.Value:
-    """The pointer to `data` of an array."""
+def start_of(emitter: Emitter, array: Typed) -> ir.Value:
+    """The pointer to the first element of an array."""
+    data = make_array(array[0])(*emitter[:2], array[1]).data
     return checks.build_pointer(emitter.context, emitter.builder, array, data) if CHECKED else data
 
 
 @intrinsic_of(lambda array, offset: pointer_into(array))
 def address(emitter, array, offset):
     """Pointer to element `offset` of a contiguous array, counted in elements from its begin."""
-    data = make_array(emitter.typed[0][0])(*emitter[:2], array).data
-    place = emitter.builder.gep(data, [_widen(emitter.builder, emitter.typed[1])])
-    return build_pointer(emitter, emitter.typed[0], place)
+    start = emitter.kind, start_of(emitter, emitter.typed[0])
+    return element_pointer(emitter, start, emitter.typed[1])
 
 
-@intrinsic_of(lambda array: pointer_into(array))
-def line_address(emitter, array):
-    """Pointer to the first element of a contiguous array that begins a cache line; it must be a line longer."""
-    data, builder, int_type = make_array(emitter.typed[0][0])(*emitter[:2], array).data, emitter.builder, ir.IntType(64)
-    up = builder.add(builder.ptrtoint(data, int_type), int_type(LINE - 1))
-    place = builder.inttoptr(builder.and_(up, int_type(-LINE)), data.type)
-    return build_pointer(emitter, emitter.typed[0], place)
+def _pointers_into(tables: Any) -> Any:
+    kinds = [pointer_into(kind) if isinstance(kind, types.Array) else kind for kind in tables.types]
+    return types.BaseTuple.from_types(kinds, tables.instance_class)
+
+
+@intrinsic_of(_pointers_into)
+def pointers(emitter, tables):
+    """A named tuple with pointers to the first elements in place of its contiguous arrays."""
+    parts = zip(emitter.typed[0][0].types, cgutils.unpack_tuple(emitter.builder, tables), strict=True)
+    members = [start_of(emitter, part) if isinstance(part[0], types.Array) else part[1] for part in parts]
+    return emitter.context.make_tuple(emitter.builder, emitter.kind, members)
 
 
 @intrinsic

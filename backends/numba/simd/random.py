@@ -21,8 +21,16 @@ from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd.formulas import formula
 from spinbench.backends.numba.simd.functions import OPTIONS, constant
 from spinbench.backends.numba.simd.memory import address, load_vector, store
-from spinbench.backends.numba.simd.vector_sums import as_float32, as_float64, every_second, halves
-from spinbench.backends.numba.simd.vectors import Operation, Vector, by_types, constant_of, count_up, intrinsic_of
+from spinbench.backends.numba.simd.vector_sums import every_second, halves
+from spinbench.backends.numba.simd.vectors import (
+    Operation,
+    Vector,
+    by_types,
+    constant_of,
+    count_up,
+    element,
+    intrinsic_of,
+)
 
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -70,20 +78,21 @@ def hash64(start, gamma, counter):
 
 
 def _part(target: types.Type, lowest: int, width: int) -> Operation:
-    """An intrinsic from uint64 to `target`, or between vectors of them: `width` bits from bit `lowest` on, converted.
+    """An intrinsic from unsigned integers to `target`, or between vectors of them: `width` bits from bit `lowest` on,
+    converted.
 
     Numba would promote 32-bit integers to 64 bits after each operation, which halves the number of vector lanes.
     """
 
     @intrinsic_of(lambda z: Vector(target, z.lanes) if isinstance(z, Vector) else target)
     def part(emitter, z):
-        builder, size = emitter.builder, 64 if target == types.float64 else 32
+        builder, size, source = emitter.builder, target.bitwidth, element(emitter.typed[0][0]).bitwidth
         int_type = (
             ir.VectorType(ir.IntType(size), z.type.count) if isinstance(z.type, ir.VectorType) else ir.IntType(size)
         )
         bits = builder.lshr(z, constant_of(z.type, lowest))
-        bits = builder.trunc(bits, int_type) if size == 32 else bits
-        if width < min(size, 64 - lowest):
+        bits = builder.trunc(bits, int_type) if size < source else bits
+        if width < min(size, source - lowest):
             bits = builder.and_(bits, constant_of(int_type, 2**width - 1))
         # Signed: processors without AVX-512 only convert signed integers, and all parts but `low32_signed` leave the
         # sign bit 0.
@@ -115,8 +124,6 @@ def below(start, gamma, counter, n):
 # Number of distinct uniform numbers.
 SCALE = constant(2.0**24, 2.0**53)
 INVERSE_SCALE = constant(2.0**-24, 2.0**-53)
-SHIFT_32 = np.uint32(8)
-SHIFT_64 = np.uint64(11)
 
 
 # Without reference counts, see `relaxed.tiles.ENTRY`.
@@ -131,11 +138,11 @@ def row_numbers(start, gamma, counter, row, real):
     def single(start, gamma, counter, row, real):
         first = counter + np.uint64(row >> 1)
         hashes = mix64(count_up(gamma) * gamma + (start + first * gamma))
-        return as_float32(halves(hashes) >> SHIFT_32)
+        return low24(halves(hashes))
 
     def double(start, gamma, counter, row, real):
         first = counter + np.uint64(row)
-        return as_float64(mix64(count_up(gamma) * gamma + (start + first * gamma)) >> SHIFT_64)
+        return high53(mix64(count_up(gamma) * gamma + (start + first * gamma)))
 
     return single if real == types.float32 else double
 
@@ -169,10 +176,10 @@ def lane_numbers(walk, gammas, saved, chain, odd, real):
             high = halves(_walk_on(walk, gammas, chain + 8))
             store(saved, chain, every_second(low, high, 1))
             hashes = every_second(low, high, 0)
-        return as_float32(hashes >> SHIFT_32)
+        return low24(hashes)
 
     def double(walk, gammas, saved, chain, odd, real):
-        return as_float64(_walk_on(walk, gammas, chain) >> SHIFT_64)
+        return high53(_walk_on(walk, gammas, chain))
 
     return single if real == types.float32 else double
 

@@ -146,16 +146,3 @@ def every_second(emitter, left, right, first):
     places = range(emitter.typed[2][0].literal_value, 2 * lanes.count, 2)
     chosen = ir.Constant(lanes, [lanes.element(k) for k in places])
     return emitter.builder.shuffle_vector(left, right, chosen)
-
-
-def _integer_to_real_conversion(real: types.Float) -> Operation:
-    """An intrinsic that converts signed integers of as many bits."""
-
-    @intrinsic_of(lambda integers: Vector(real, integers.lanes))
-    def convert(emitter, integers):
-        return emitter.builder.sitofp(integers, emitter.target)
-
-    return convert
-
-
-as_float32, as_float64 = _integer_to_real_conversion(types.float32), _integer_to_real_conversion(types.float64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from spinbench.api import Backend, Model, States
 from spinbench.api.kernel import LookingKernel
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, block_keys, keys_after
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, block_keys, keys_after, run_in_threads
 from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
     STATE,
@@ -26,7 +26,6 @@ from spinbench.backends.numba.tables.sweeps import (
     run_weighed,
     sum_weights,
 )
-from spinbench.backends.numba.threads import run_in_threads
 from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import sweep_order

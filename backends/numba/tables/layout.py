@@ -16,7 +16,6 @@ from spinbench.backends.numba.simd import (
     Address,
     Array,
     Real,
-    address,
     choose,
     constant,
     exp,
@@ -171,27 +170,6 @@ class Lane(NamedTuple):
     shifts: Address
     numbers: Address
     weights: Address
-
-
-@nb.njit(**INLINE)
-def pointers(t):
-    return LaneTables(
-        address(t.sizes, 0),
-        t.max_states,
-        address(t.starts, 0),
-        address(t.bases, 0),
-        address(t.strides, 0),
-        address(t.other_starts, 0),
-        address(t.others, 0),
-        address(t.steps, 0),
-        address(t.values, 0),
-        t.floored,
-        address(t.rows, 0),
-        address(t.factor_starts, 0),
-        address(t.factor_variables, 0),
-        address(t.factor_strides, 0),
-        address(t.factor_bases, 0),
-    )
 
 
 @nb.njit(**INLINE)

@@ -30,15 +30,15 @@ from spinbench.backends.numba.simd import (
     keep,
     lane_numbers,
     larger,
-    line_address,
     load,
     load_lanes,
     load_vector,
     log,
+    pointers,
     store,
     zero_array,
 )
-from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, fill_weights, pointers
+from spinbench.backends.numba.tables.layout import WORDS, Lane, binary_logits, fill_weights
 
 # Odds below this stand for a hard zero of that state, odds above its inverse for one of the other state: `exp`
 # saturates there.
@@ -176,17 +176,17 @@ def run_sweeps(t, order, request, chains, sums, uniform=None):
     keys, x, betas = chains
     blocks, n, count = x.shape
     rows, kmax = sums.shape[1], t.max_states
-    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
-    shifts, numbers = empty_array(count, np.uint32), empty_array(32, betas.dtype)
-    weights, recent = empty_array(16 * kmax + 16, betas.dtype), zero_array(rows * count + 16, betas.dtype)
-    walker, spare, totals = line_address(walk), line_address(saved), line_address(recent)
+    walk, saved = empty_array(count, np.uint64), empty_array(count, np.uint32)
+    shifts, numbers = empty_array(count, np.uint32), empty_array(16, betas.dtype)
+    weights, recent = empty_array(16 * kmax, betas.dtype), zero_array(rows * count, betas.dtype)
+    walker, spare, totals = address(walk, 0), address(saved, 0), address(recent, 0)
     g, like = pointers(t), t.values[0]
     for k in range(blocks):
         gammas, out = address(keys, (2 * k + 1) * count), address(sums, k * rows * count)
         for c in range(count):
             shifts[c] = t.floored if betas[k, c] < 1 else np.uint32(0)
         at, states = address(betas, k * count), address(x, k * n * count)
-        b = Lane(count, states, totals, at, address(shifts, 0), line_address(numbers), line_address(weights))
+        b = Lane(count, states, totals, at, address(shifts, 0), address(numbers, 0), address(weights, 0))
         for s in range(request.first, request.end):
             set_walk(keys[k], np.uint64(s) * np.uint64(n + 1), walker)
             for q in range(order.size):
@@ -223,12 +223,11 @@ def force_sweep(t, order, mode, x, levels):
     blocks, n, count = x.shape
     shifts, ones = zero_array(count, np.uint32), empty_array(count, t.values.dtype)
     ones[:] = 1
-    weights, recent = empty_array(16 * t.max_states + 16, ones.dtype), zero_array(count + 16, ones.dtype)
-    totals = line_address(recent)
-    g = pointers(t)
+    weights, recent = empty_array(16 * t.max_states, ones.dtype), zero_array(count, ones.dtype)
+    g, totals = pointers(t), address(recent, 0)
     for k in range(blocks):
         at = address(x, k * n * count)
-        b = Lane(count, at, totals, address(ones, 0), address(shifts, 0), address(ones, 0), line_address(weights))
+        b = Lane(count, at, totals, address(ones, 0), address(shifts, 0), address(ones, 0), address(weights, 0))
         for q in range(order.size):
             for c in range(0, count, 16):
                 _assign_and_add_log_p(g, order[q], mode[order[q]], b, c)

@@ -113,9 +113,8 @@ class TemperingKernel(Kernel[program.Tables, TemperingState]):
     def _run(self, state: TemperingState, steps: int) -> tuple[swaps.Tally, Array]:
         form = self._form_for(state.chains)
         tally = swaps.zero_tally(len(state.ladder.betas), form.ladders)
-        numbered, method = Steps(state.step, state.step + steps), self._method
-        request = swaps.Request(numbered, method.sweeps)
-        p = form.run(state.replicas, state.ladder, tally, request)
+        numbered = Steps(state.step, state.step + steps)
+        p = form.run(state.replicas, state.ladder, tally, numbered, self._method.sweeps)
         state.step += steps
         return tally, p
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys
+from spinbench.backends.numba.gibbs.form import SUM, Flat, Steps, block_keys
 from spinbench.backends.numba.gibbs.pattern_lanes import (
     CHAINS,
     FLUSH,
@@ -20,14 +20,13 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
     PARTS,
     WORDS,
     Block,
-    add_probability_pieces,
+    add_pieces,
+    add_sums,
     draw_row,
-    entries_of,
     flush,
     pattern_of,
     word_pointers,
 )
-from spinbench.backends.numba.gibbs.patterns import PIECE
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
@@ -36,7 +35,6 @@ from spinbench.backends.numba.simd import (
     address,
     empty_array,
     keep,
-    line_address,
     load,
     load_lanes,
     load_vector,
@@ -48,33 +46,10 @@ from spinbench.backends.numba.simd import (
 )
 from spinbench.backends.numba.tempering.replicas import Replicas
 from spinbench.backends.numba.tempering.rung_tables import ROWS, Layout, Rows, RungTables
-from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, swap_rungs
+from spinbench.backends.numba.tempering.swaps import Ladder, Tally, swap_rungs
 
 # A tuple of as many entries as a vector has lanes; only its type matters.
 ALL = (0,) * CHAINS
-
-
-@njit(**INLINE)
-def _add_weight(g, i, pattern, spins, to):
-    """The pieces of row i's part of D, where it is 1."""
-    shape = g.word_tables.shape
-    for k in range(len(g.parts)):
-        part = entries_of(g.weights, (i * len(g.parts) + k) << len(shape), pattern, shape) & spins
-        store(to, k * CHAINS, load_vector(to, k * CHAINS) + part)
-
-
-@njit(**INLINE)
-def _add_weights(pieces, parts, scale, sums):
-    """sums (32,) += the pieces' sums, which become 0; the highest have a sign."""
-    unit = scale / 2.0 ** (PIECE - 1)
-    for k in range(len(parts)):
-        for c in range(CHAINS):
-            part = np.float64(load(pieces, k * CHAINS + c))
-            if k == 0 and part >= 2.0**15:
-                part -= 2.0**16
-            store(sums, c, load(sums, c) + unit * part)
-            store(pieces, k * CHAINS + c, np.uint16(0))
-        unit = unit / 2.0**PIECE
 
 
 @njit(**INLINE)
@@ -85,15 +60,12 @@ def _sweep_rows(g, rows, z, gamma, rung, last, cold, b, weights):
         spins = draw_row(g.word_tables, i, pattern, mix64(z), b)
         z = z + gamma
         if last:
-            _add_weight(g, i, pattern, spins, weights)
+            # A row's part of D counts where it is 1.
+            add_pieces(g.weights, i, g.parts, g.word_tables.shape, pattern, spins, weights)
         if cold:
-            add_probability_pieces(
-                g.word_tables.p,
-                i,
-                g.word_tables,
-                pattern,
-                offset_pointer(b.recent, i * len(g.word_tables.pieces) * CHAINS),
-            )
+            pieces, whole = g.word_tables.pieces, ~(pattern ^ pattern)
+            recent = offset_pointer(b.recent, i * len(pieces) * CHAINS)
+            add_pieces(g.word_tables.p, i, pieces, g.word_tables.shape, pattern, whole, recent)
     return z
 
 
@@ -140,16 +112,16 @@ def _settle(first, part, groups, columns, w, s, mask):
 
 
 @njit(**JIT)
-def run_looked_up(t, w, tally, request, replicas, rungs, groups, sums):
+def run_looked_up(t, w, tally, steps, sweeps, replicas, rungs, groups, sums):
     """Steps of all ladders; sums (G, N, 32) float64 gains p of the vectors that hold the last rung."""
-    (keys, s), steps, sweeps = replicas, request.steps, request.sweeps
+    keys, s = replicas
     n, columns, share = sums.shape[1], len(t.word_tables.thresholds), len(t.part)
     size, last_column = s.shape[1] * CHAINS, (w.slot.shape[0] - 1) % columns
-    recent = zero_array((groups, (n * len(t.word_tables.pieces) + 2) * CHAINS), np.uint16)
-    weights_, energy_ = zero_array((len(t.parts) + 2) * CHAINS, np.uint16), zero_array(CHAINS + 8, np.float64)
-    patterns_, hashes_ = empty_array(2 * CHAINS, np.uint16), empty_array(16, np.uint64)
-    weights, energy = line_address(weights_), line_address(energy_)
-    patterns, hashes = line_address(patterns_), line_address(hashes_)
+    recent = zero_array((groups, n * len(t.word_tables.pieces) * CHAINS), np.uint16)
+    weights_, energy_ = zero_array(len(t.parts) * CHAINS, np.uint16), zero_array(CHAINS, np.float64)
+    patterns_, hashes_ = empty_array(CHAINS, np.uint16), empty_array(8, np.uint64)
+    weights, energy = address(weights_, 0), address(energy_, 0)
+    patterns, hashes = address(patterns_, 0), address(hashes_, 0)
     scratch, mask = zero_array((3, *w.slot.shape), np.float64), zero_array(CHAINS, np.uint16)
     rung = load_vector(address(rungs, 0), 0)
     summed = 0
@@ -160,7 +132,7 @@ def run_looked_up(t, w, tally, request, replicas, rungs, groups, sums):
                 t.word_tables, column * t.word_tables.thresholds.shape[1], column * t.word_tables.high.shape[1]
             )
             g = RungTables(bit_words, address(t.weights, 0), t.scale, t.around, t.parts, t.part)
-            b = Block(address(s, v * size), line_address(recent[group]), patterns, hashes)
+            b = Block(address(s, v * size), address(recent[group], 0), patterns, hashes)
             start, gamma = load_lanes(address(keys, 16 * v), 0, WORDS), load_lanes(address(keys, 16 * v), 8, WORDS)
             for c in range(CHAINS):
                 store(energy, c, 0.0)
@@ -170,14 +142,15 @@ def run_looked_up(t, w, tally, request, replicas, rungs, groups, sums):
                     rows = low, min(n, low + ROWS)
                     z = _sweep_rows(g, rows, z, gamma, rung, last, column == last_column, b, weights)
                     if last:
-                        _add_weights(weights, g.parts, g.scale, energy)
+                        # The point of these pieces stands one bit further to the right.
+                        add_sums(weights, g.parts, 2.0 * g.scale, True, energy)
             for r in range(column, w.slot.shape[0], columns):
                 for c in range(share):
                     w.energy[r, group * share + c] = load(energy, r // columns * share + c)
         summed += sweeps
         if summed + sweeps > FLUSH or step == steps.end - 1:
             for group in range(groups):
-                flush(t.word_tables.pieces, n, True, line_address(recent[group]), address(sums, group * n * CHAINS))
+                flush(t.word_tables.pieces, n, True, address(recent[group], 0), address(sums, group * n * CHAINS))
             summed = 0
         swap_rungs(w, tally, step, False, scratch)
         _settle(step % 2, t.part, groups, columns, w, s, mask)
@@ -218,16 +191,16 @@ class LookedUp:
         rows = np.stack([replicas.x[v, : self._n, c] for v, c in places], axis=1)
         return np.asarray((rows != MARKS[0])[np.argsort(self._order)], dtype=np.int8)
 
-    def run(self, replicas: Replicas, w: Ladder, tally: Tally, request: Request) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, tally: Tally, steps: Steps, sweeps: int) -> Array:
         """The sums of p (N, L) at β = 1."""
         share, groups, columns, width = self._layout
         sums = zeros_aligned((groups, self._n, CHAINS), SUM)
         bits = (np.arange(CHAINS) // share << width).astype(
             np.uint16
         )  # the rung's number, in the bits of a pattern above those of the neighbours
-        run_looked_up(self._tables_at(w.betas), w, tally, request, replicas, bits, groups, sums)
+        run_looked_up(self._tables_at(w.betas), w, tally, steps, sweeps, replicas, bits, groups, sums)
         first = (len(w.betas) - 1) // columns * share
-        return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / request.sweeps
+        return sums[:, :, first : first + share].swapaxes(0, 1).reshape(self._n, -1) / sweeps
 
     def _tables_at(self, betas: Array) -> RungTables:
         """Made anew where the ladder has moved."""

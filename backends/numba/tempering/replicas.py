@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import PairwiseModel
-from spinbench.backends.numba.gibbs.form import SUM, Flat, block_keys, in_blocks, make_flat
+from spinbench.backends.numba.gibbs.form import SUM, Flat, Steps, block_keys, in_blocks, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
-from spinbench.backends.numba.gibbs.shared import CALLED, FLUSH, JIT, add_recent, pointers, set_walk, sum_factor
+from spinbench.backends.numba.gibbs.shared import CALLED, FLUSH, JIT, add_recent, set_walk, sum_factor
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,
@@ -24,14 +24,13 @@ from spinbench.backends.numba.simd import (
     address,
     empty_array,
     keep,
-    line_address,
+    pointers,
     zero_array,
     zeros_aligned,
 )
 from spinbench.backends.numba.tables.layout import LANES, STATE, LaneChains, lane_tables
-from spinbench.backends.numba.tables.sweeps import Request as Sweeps
-from spinbench.backends.numba.tables.sweeps import run_sweeps, sum_weights
-from spinbench.backends.numba.tempering.swaps import Ladder, Request, Tally, swap_rungs
+from spinbench.backends.numba.tables.sweeps import Request, run_sweeps, sum_weights
+from spinbench.backends.numba.tempering.swaps import Ladder, Tally, swap_rungs
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.table_layouts import marginal_rows, sweep_order
@@ -84,11 +83,10 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
     """Steps of all ladders; sums (K, N, B) float64 gains p of the lanes at β = 1."""
     keys, s = replicas
     blocks, n, count = s.shape
-    width = 64 // s.itemsize
     scratch = zero_array((3, w.slot.shape[0], w.slot.shape[1]), np.float64)
-    recent, delta = zero_array(s.size + width, s.dtype), zero_array(count + width, s.dtype)
-    walk, saved = empty_array(count + 8, np.uint64), empty_array(count + 16, np.uint32)
-    walker, spare, deltas = line_address(walk), line_address(saved), line_address(delta)
+    recent, delta = zero_array(s.size, s.dtype), zero_array(count, s.dtype)
+    walk, saved = empty_array(count, np.uint64), empty_array(count, np.uint32)
+    walker, spare, deltas = address(walk, 0), address(saved, 0), address(delta, 0)
     energy = w.energy.reshape(blocks, count)
     change = zero_array(count, np.float64)
     g, factor = pointers(f), sum_factor(True, s[0, 0, 0]) / sweeps
@@ -97,8 +95,7 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
             lane_slopes(f, s, energy)
         for k in range(blocks):
             states, gammas = address(s, k * n * count), address(keys, (2 * k + 1) * count)
-            totals = line_address(recent[k * n * count :])
-            b = Block(count, states, walker, gammas, spare, totals, deltas, deltas)
+            b = Block(count, states, walker, gammas, spare, address(recent, k * n * count), deltas, deltas)
             heat = Heat(address(w.heat, k * count), address(w.cold, k * count), deltas)
             for j in range(sweeps):
                 set_walk(keys[k], np.uint64(t * sweeps + j) * np.uint64(n + 1), walker)
@@ -109,8 +106,8 @@ def run_pairs(f, replicas, w, tally, steps, sweeps, sums):
             energy[k] += change
         swap_rungs(w, tally, t, False, scratch)
         if (t - steps.first) % FLUSH == FLUSH - 1:
-            add_recent(line_address(recent), address(sums, 0), factor, s.size)
-    add_recent(line_address(recent), address(sums, 0), factor, s.size)
+            add_recent(address(recent, 0), address(sums, 0), factor, s.size)
+    add_recent(address(recent, 0), address(sums, 0), factor, s.size)
     keep(change, recent, delta, walk, saved)
 
 
@@ -132,10 +129,10 @@ class Pairs(Slots):
         """D of all states, anew."""
         lane_slopes(self._flat, replicas.x, w.energy.reshape(len(replicas.x), -1))
 
-    def run(self, replicas: Replicas, w: Ladder, tally: Tally, request: Request) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, tally: Tally, steps: Steps, sweeps: int) -> Array:
         """The sums of p (N, L) at β = 1."""
         sums = zeros_aligned(replicas.x.shape, SUM)
-        run_pairs(self._flat, replicas, w, tally, request.steps, request.sweeps, sums)
+        run_pairs(self._flat, replicas, w, tally, steps, sweeps, sums)
         by_slot = sums.swapaxes(0, 1).reshape(sums.shape[1], self.slots, self.ladders)
         return np.asarray(by_slot.sum(axis=1))
 
@@ -163,16 +160,16 @@ def _add_cold(p, slots, share, sums):
 
 
 @njit(**JIT)
-def run_graphs(t, order, replicas, w, tally, request, zeros, sums):
+def run_graphs(t, order, replicas, w, tally, steps, sweeps, zeros, sums):
     """Steps of all ladders; sums (R, L) float64 gains p at β = 1."""
-    (keys, x), steps, sweeps = replicas, request.steps, request.sweeps
+    keys, x = replicas
     blocks, _, count = x.shape
     scratch = zero_array((3, w.slot.shape[0], w.slot.shape[1]), np.float64)
     exact, p = zero_array((blocks, count), np.float64), zero_array((blocks, len(sums), count), np.float64)
     chains = LaneChains(keys, x, w.heat.reshape(exact.shape))
     for step in range(steps.first, steps.end):
         p[:] = 0.0
-        run_sweeps(t, order, Sweeps(True, True, step * sweeps, (step + 1) * sweeps), chains, p)
+        run_sweeps(t, order, Request(True, True, step * sweeps, (step + 1) * sweeps), chains, p)
         _add_cold(p, w.slot[-1], 1.0 / sweeps, sums)
         weigh_graphs(t, x, w, zeros, exact)
         swap_rungs(w, tally, step, zeros, scratch)
@@ -190,8 +187,8 @@ class Graphs(Slots):
         """D and hard zeros of all states, anew."""
         weigh_graphs(self._tables, replicas.x, w, self.zeros, np.zeros(replicas.x.shape[::2]))
 
-    def run(self, replicas: Replicas, w: Ladder, tally: Tally, request: Request) -> Array:
+    def run(self, replicas: Replicas, w: Ladder, tally: Tally, steps: Steps, sweeps: int) -> Array:
         """The sums of p (M + 1, L) at β = 1; the last row is nothing."""
         sums = np.zeros((self._rows + 1, self.ladders))
-        run_graphs(self._tables, self._sweep, replicas, w, tally, request, self.zeros, sums[:-1])
+        run_graphs(self._tables, self._sweep, replicas, w, tally, steps, sweeps, self.zeros, sums[:-1])
         return sums

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Steps
 from spinbench.backends.numba.gibbs.shared import INLINE, JIT
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
@@ -54,13 +53,6 @@ class Ladder(NamedTuple):
     betas: Array
     levels: Array
     keys: Array
-
-
-class Request(NamedTuple):
-    """Of a run: its steps, and sweeps between swaps."""
-
-    steps: Steps
-    sweeps: int
 
 
 class Tally(NamedTuple):

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.backends.peers import answers, library, program
+from spinbench.backends.peers import library, program
 from spinbench.errors import InvalidResultError
 
 
@@ -40,7 +40,7 @@ class MerlinExact(program.ProgramAnswer):
         *("--algorithm", "bte", "--output-format", "json", "--output-file", "{folder}/model"),
     )
 
-    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> answers.Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> library.Answer:
         """From its JSON, which has both."""
         try:
             content = json.loads((home / "model.MAR.json").read_text())
@@ -54,4 +54,4 @@ class MerlinExact(program.ProgramAnswer):
             raise InvalidResultError(
                 f"merlin wrote marginals of {len(marginals)} variables, not of {len(cardinalities)}"
             )
-        return answers.Answer(marginals, log_z)
+        return library.Answer(marginals, log_z)

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, to_factor_graph
-from spinbench.backends.peers import answers, library, program
+from spinbench.backends.peers import library, program
 from spinbench.errors import InvalidResultError
 
 # Decimals of the log weights that toulbar2's integer costs keep.
@@ -42,7 +42,7 @@ class Toulbar2Exact(program.ProgramAnswer):
     """log Z."""
 
     notes = (
-        answers.NO_MARGINALS,
+        library.NO_MARGINALS,
         f"the program counts in integers: logarithms of weights are rounded to {DECIMALS} decimals",
     )
     command: tuple[str, ...] = ELIMINATION
@@ -62,7 +62,7 @@ class Toulbar2Exact(program.ProgramAnswer):
             self.command = SEARCH
         return built
 
-    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> answers.Answer:
+    def read(self, home: Path, output: str, cardinalities: Sequence[int]) -> library.Answer:
         """The middle of the bounds that it prints, which are as far apart as their last decimals."""
         if (match := _BOUNDS.search(output)) is None:
             raise InvalidResultError("toulbar2 wrote no readable bounds of log Z")
@@ -73,4 +73,4 @@ class Toulbar2Exact(program.ProgramAnswer):
             raise InvalidResultError(
                 f"toulbar2 wrote {match.group(1)} for log Z; a later version tells {DECIMALS} decimals"
             )
-        return answers.Answer([], (lower + upper) / 2)
+        return library.Answer([], (lower + upper) / 2)

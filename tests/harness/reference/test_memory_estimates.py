@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from spinbench.backends.numba.exact.grid import Grid
+from spinbench.backends.numba.exact.kernel import Grid
 from spinbench.models import FactorGraph, PairwiseModel
 from spinbench.reference.elimination.bucket_tree import BucketTree
 from spinbench.reference.elimination.matrix_tree import MatrixTree

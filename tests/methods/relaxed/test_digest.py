@@ -12,9 +12,8 @@ import spinbench
 from spinbench.api.burn_in import Arrival
 from spinbench.api.trace import Trace
 from spinbench.backends.numba import NumbaBackend
-from spinbench.backends.numba.relaxed.block_gibbs import BlockGibbsKernel
+from spinbench.backends.numba.relaxed.block_gibbs import BlockGibbsKernel, RelaxedKernel
 from spinbench.backends.numba.relaxed.dhmc import DHMCKernel
-from spinbench.backends.numba.relaxed.relaxed_kernel import RelaxedKernel
 from spinbench.mathematics.claims import UNSEEN, marginal_claims
 from spinbench.methods.relaxed import family
 from spinbench.methods.relaxed.block_gibbs import BlockGibbs

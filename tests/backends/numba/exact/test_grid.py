@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spinbench import reference
-from spinbench.backends.numba.exact.grid import Grid
+from spinbench.backends.numba.exact.kernel import Grid
 from spinbench.errors import UnsupportedError
 from spinbench.inference import answers
 from spinbench.models import FactorGraph, PairwiseModel
