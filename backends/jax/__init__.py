@@ -11,7 +11,6 @@ import numpy as np
 
 from spinbench.api import Array, Backend, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
-from spinbench.backends.jax import memory
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.arithmetic import Arithmetic
 from spinbench.foundation.folders import cache_folder
@@ -35,8 +34,9 @@ class JaxBackend(Backend):
     64-bit mode and full precision of matrix products (GPUs round float32 factors to 11 bits by default) are switched
     on around each call, never for the whole process.
 
-    On a device that reports its memory, arrays and compiled programs are refused before they take more than is free
-    (`spinbench.backends.jax.memory`).
+    On a device that reports its memory (CUDA does, JAX's CPU does not), arrays and compiled programs are refused in a
+    sentence before they take more than is free. A process that keeps memory on the same device without JAX's knowledge
+    is not seen.
     """
 
     name = "jax"
@@ -73,7 +73,7 @@ class JaxBackend(Backend):
         dtype = self.real if np.issubdtype(array.dtype, np.floating) else array.dtype
         # A copy, of which JAX may keep the memory: on a CPU it may alias NumPy's array.
         array = array.astype(np.int32 if dtype == np.int64 else dtype)
-        memory.require(array.nbytes, self._device, "the model's tables and states")
+        check_memory(array.nbytes, self._device, "the model's tables and states")
         with self.scope():
             return self._jax.device_put(array, self._device)
 
@@ -91,17 +91,17 @@ class JaxBackend(Backend):
         try:
             yield
         except self._jax.errors.JaxRuntimeError as error:
-            memory.raise_if_exhausted(error, self._device)
+            raise_if_exhausted(error, self._device)
             raise
 
     def require_memory(self, need: int, purpose: str) -> None:
         """Raises UnsupportedError if `need` bytes for `purpose` are more than the device has free."""
-        memory.require(need, self._device, purpose)
+        check_memory(need, self._device, purpose)
 
     def compile(self, function: Callable[P, R]) -> Callable[P, R]:
         jitted = self._jax.jit(function)
         compiled: Callable[P, R] = jitted
-        if memory.free_bytes(self._device) is not None:
+        if free_bytes(self._device) is not None:
             compiled = self._check_memory_first(jitted)
 
         def call(*args: P.args, **keywords: P.kwargs) -> R:
@@ -119,8 +119,8 @@ class JaxBackend(Backend):
             kinds = structure, tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves)
             if kinds not in programs:
                 program = function.lower(*args, **keywords).compile()
-                need = memory.bytes_taken(program)
-                memory.require(need, self._device, "a batch's results and temporary arrays")
+                need = bytes_taken(program)
+                check_memory(need, self._device, "a batch's results and temporary arrays")
                 programs[kinds] = program
             return programs[kinds](*args, **keywords)
 
@@ -185,3 +185,45 @@ def keep_programs(jax: ModuleType) -> None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled" / "jax"))
         # By default JAX caches only programs that took a second to compile; test suites compile many small ones.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def free_bytes(device: jax.Device) -> int | None:
+    """Bytes that the device's allocator may still give out; None where the device does not tell."""
+    stats = device.memory_stats() or {}
+    if "bytes_limit" not in stats:
+        return None
+    return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+
+
+def bytes_taken(program: jax.stages.Compiled) -> int:
+    """What a call of a compiled JAX program takes beside its arguments: results and temporary arrays."""
+    analysis = program.memory_analysis()
+    if analysis is None:
+        return 0
+    results = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+    return int(analysis.temp_size_in_bytes + results)
+
+
+def check_memory(need: int, device: jax.Device, purpose: str) -> None:
+    """Raises UnsupportedError if `need` bytes for `purpose` are more than the device has free."""
+    free = free_bytes(device)
+    if free is not None and need > free:
+        raise UnsupportedError(
+            f"backend jax: {purpose} need {_size(need)} on {device.device_kind}, where {_size(free)} are free; "
+            "fewer chains, a smaller model or precision=float32 take less"
+        )
+
+
+def raise_if_exhausted(error: Exception, device: jax.Device) -> None:
+    """Raises UnsupportedError if an error of JAX says that the device has no memory left, which no prediction saw."""
+    if "RESOURCE_EXHAUSTED" in str(error):
+        raise UnsupportedError(
+            f"backend jax: {device.device_kind} is out of memory ({str(error).splitlines()[0]}); fewer chains, a "
+            "smaller model or precision=float32 take less"
+        ) from error
+
+
+def _size(count: int) -> str:
+    if count >= 2**27:
+        return f"{count / 2**30:.2f} GiB"
+    return f"{count / 2**20:.2f} MiB"

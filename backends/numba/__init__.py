@@ -23,7 +23,7 @@ class NumbaBackend(NumpyBackend):
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         super().__init__(precision=precision, device=device)
         use_cache_of_sources()
-        from spinbench.backends.numba.compiling import count_compilation, look_for_blas_late
+        from spinbench.backends.numba.kernel_cache import count_compilation, look_for_blas_late
 
         look_for_blas_late()
         count_compilation()

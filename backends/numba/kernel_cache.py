@@ -1,8 +1,15 @@
-"""Compiled kernels on disk: where each lies, and a lock and a seal that keep wrong code out."""
+"""Compiled kernels on disk: where each lies, and a lock and a seal that keep wrong code out; and how long Numba has
+compiled in this process, as its own events tell, since deadlines do not count that.
+
+When anything is compiled or loaded, Numba looks for SciPy's BLAS, which takes a sixth of a second and no kernel needs.
+The search is put off by replacing a function of Numba's while a module is imported. A Numba without a function of that
+name loses nothing but the time, and `tests/backends/numba/test_private_names.py` says so.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -14,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 from filelock import FileLock, Timeout
-from numba.core import config
+from numba.core import config, event
 from numba.core.compiler_lock import global_compiler_lock
+from numba.np import linalg
 
-from spinbench.backends.numba import compiling, machine_code
+from spinbench.backends.numba import machine_code
+from spinbench.foundation import deadline
 
 if TYPE_CHECKING:
     from numba.core.dispatcher import Dispatcher
@@ -38,6 +47,76 @@ KERNELS = "kernels-"
 LOCK_SECONDS = 300.0
 
 _SEAL = "seal"
+_LINALG: Any = linalg
+
+
+class _Clock(event.Listener):
+    """Adds up compilations; one that another asks for lies within it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+        self._since = self._busy_since = 0.0
+
+    def on_start(self, event: event.Event) -> None:
+        deadline.compilers += 1
+        self.start()
+
+    def on_end(self, event: event.Event) -> None:
+        deadline.compilers -= 1
+        self.stop()
+
+    def start(self) -> None:
+        """From now on time counts."""
+        if not self._depth:
+            self._since, self._busy_since = time.perf_counter(), time.thread_time()
+        self._depth += 1
+
+    def stop(self) -> None:
+        """It does no longer, unless it was started twice."""
+        self._depth -= 1
+        if not self._depth:
+            took = time.perf_counter() - self._since
+            self.seconds += took
+            # Both clocks: a deadline is in seconds of wall time or of CPU time, and compilation is subtracted on the
+            # same clock.
+            deadline.add_compilation(took, time.thread_time() - self._busy_since)
+
+
+_CLOCK = _Clock()
+
+
+@contextmanager
+def wait_as_compilation() -> Iterator[None]:
+    """What is waited for inside is another process's compilation, and counts like one of this process."""
+    _CLOCK.start()
+    try:
+        yield
+    finally:
+        _CLOCK.stop()
+
+
+@cache
+def count_compilation() -> None:
+    """From now on."""
+    event.register("numba:compile", _CLOCK)
+
+
+def compile_seconds() -> float:
+    """Since it is counted."""
+    return _CLOCK.seconds
+
+
+@cache
+def look_for_blas_late() -> None:
+    """Import Numba's array functions without it. Numba looks again where it compiles a product of matrices."""
+    # A Numba version without this function has no such check and is left as it is.
+    look = getattr(_LINALG, "ensure_blas", None)
+    _LINALG.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath  # noqa: F401  # asks when it is imported
+    finally:
+        _LINALG.ensure_blas = look
 
 
 class KernelLocator:
@@ -144,7 +223,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / "lock", timeout=LOCK_SECONDS, thread_local=False)
     with suppress(OSError, Timeout):
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
-        with compiling.wait_as_compilation():
+        with wait_as_compilation():
             lock.acquire()
     try:
         yield

@@ -1,7 +1,6 @@
 """Other libraries, each of which stands in the table as a backend: one module a library, with its kernels.
 
-    library       what a backend of another library is; models as one table a scope; exact solvers
-    ising         models of binary pairs in the ±1 form
+    library       what a backend of another library is; models in the ±1 form, or as one table a scope; exact solvers
     chains        samplers: the library moves states, all else is found on the host, as for our own
     trajectories  Hamiltonian Monte Carlo of libraries on JAX
     program       exact solvers that are programs, by files

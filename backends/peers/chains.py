@@ -19,8 +19,7 @@ import numpy as np
 
 from spinbench.api import Backend, Kernel, Model, State, States
 from spinbench.backends.numpy import NumpyBackend
-from spinbench.backends.peers import ising
-from spinbench.backends.peers.library import setting_refusal
+from spinbench.backends.peers.library import pairs_refusal, setting_refusal
 from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.gibbs import Gibbs
@@ -77,7 +76,7 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
 
     @classmethod
     def refuses(cls, method: SweepMethod, backend: Backend, model: Model) -> str:
-        return setting_refusal(backend, method, cls.allowed) or ising.refusal(backend.name, model)
+        return setting_refusal(backend, method, cls.allowed) or pairs_refusal(backend.name, model)
 
     def __init__(self, method: SweepMethod, backend: Backend, model: Model, tables: GibbsTables | GraphTables) -> None:
         self.method, self._tables = method, tables

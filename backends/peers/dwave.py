@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, PairwiseModel, to_pairwise
-from spinbench.backends.peers import chains, ising, library
+from spinbench.backends.peers import chains, library
 from spinbench.methods.gibbs import gibbs, sweeps
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class DWaveGibbs(chains.LibraryChains[np.ndarray]):
         super().__init__(method, backend, model, tables)
         from dwave.samplers.sa.simulated_annealing import simulated_annealing
 
-        form = ising.spins(model, self.order)
+        form = library.spin_form(model, self.order)
         ends = form.edges[:, 0].tolist(), form.edges[:, 1].tolist()
         self._problem = (-form.h).tolist(), *ends, (-form.J).tolist()
         self._anneal, self._random = simulated_annealing, method.scan == "random"
@@ -67,12 +67,12 @@ class DWaveExact(library.LibraryAnswer["tuple[dimod.BinaryQuadraticModel, float]
 
     @classmethod
     def takes(cls, backend: Backend, model: Model) -> str:
-        return ising.refusal(backend.name, model)
+        return library.pairs_refusal(backend.name, model)
 
     def build(self, model: Model) -> tuple[dimod.BinaryQuadraticModel, float]:
         import dimod
 
-        form, n = ising.spins(to_pairwise(model)), model.num_variables
+        form, n = library.spin_form(to_pairwise(model)), model.num_variables
         ends = form.edges[:, 0], form.edges[:, 1]
         quadratic = dimod.BinaryQuadraticModel.from_numpy_vectors(
             -form.h, (*ends, -form.J), 0.0, dimod.SPIN, variable_order=range(n)

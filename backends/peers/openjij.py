@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Model, to_pairwise
-from spinbench.backends.peers import chains, ising, library
+from spinbench.backends.peers import chains, library
 from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.graph_plan import GraphTables
 
@@ -36,7 +36,7 @@ class OpenJijMetropolis(chains.LibraryChains[np.ndarray]):
         import openjij
         from openjij import cxxjij
 
-        form = ising.spins(to_pairwise(model))
+        form = library.spin_form(to_pairwise(model))
         linear = {i: -float(h) for i, h in enumerate(form.h)}
         quadratic = {(int(i), int(j)): -float(J) for (i, j), J in zip(form.edges, form.J, strict=True)}
         problem = openjij.BinaryQuadraticModel(linear, quadratic, "SPIN", sparse=True)

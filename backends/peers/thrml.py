@@ -14,7 +14,6 @@ import numpy as np
 
 from spinbench.api import Backend, Index, Model, PairwiseModel, States
 from spinbench.backends.peers import chains, library
-from spinbench.backends.peers.ising import spins
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gibbs import gibbs, sweeps
 
@@ -63,7 +62,7 @@ class ThrmlGibbs(library.OnJax, chains.LibraryChains[Any]):
 
         jax = self.load_jax(backend)
         jnp = jax.numpy
-        form, n = spins(model), model.num_variables
+        form, n = library.spin_form(model), model.num_variables
         colour = np.asarray(colouring(n, model.edges))
         members = [np.flatnonzero(colour == c) for c in range(int(colour.max()) + 1)]
         self.order, nodes = np.concatenate(members), [SpinNode() for _ in range(n)]

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.compiling import compile_seconds
 from spinbench.backends.numba.exact import grid_kernels
 from spinbench.backends.numba.exact.tree import CompiledTree
+from spinbench.backends.numba.kernel_cache import compile_seconds
 from spinbench.methods.exact_kernel import ExactKernel
 from spinbench.reference import NUMPY_SOLVERS, Solvers
 from spinbench.reference.network import FloatArray

@@ -31,8 +31,17 @@ from spinbench.backends.numba.relaxed.matrices import (
     make_sparse,
     product,
 )
-from spinbench.backends.numba.relaxed.tiles import KERNEL, IntArray, Layout, coefficient, stride, unit, zeros
-from spinbench.backends.numba.simd import Array, address, by_types, load_vector, store
+from spinbench.backends.numba.relaxed.tiles import (
+    KERNEL,
+    IntArray,
+    Layout,
+    coefficient,
+    load_row,
+    store_row,
+    stride,
+    zeros,
+)
+from spinbench.backends.numba.simd import Array, address, by_types
 from spinbench.methods.relaxed.tables import RelaxedTables
 
 # Largest number of nonzero diagonals of B, relative to its rows, for which elimination of a colour pays: S⁻¹ saves
@@ -96,19 +105,16 @@ def _choose_product(matrix, v, out):
 
 def _solve_by_elimination(matrix, v, out):
     """out = Q⁻¹v; zeros surround v."""
-    x, to, pivots, width = address(v, 0), address(out, 0), address(matrix.pivots, 0), unit(v)
-    reduced, solved = address(matrix.reduced, 0), address(matrix.solved, 0)
-    count, rest = matrix.up.rows, matrix.down.rows
+    pivots, count, rest = address(matrix.pivots, 0), matrix.up.rows, matrix.down.rows
     for i in range(0, rest, stride(v)):
-        total = add_banded_product(matrix.down, v, i, load_vector(x, (count + i) * width))
-        store(reduced, i * width, total)
+        store_row(matrix.reduced, i, add_banded_product(matrix.down, v, i, load_row(v, count + i)))
     product(matrix.corner, matrix.reduced, matrix.solved)
     for i in range(0, count, stride(v)):
-        solved_row = coefficient(pivots, i, v) * load_vector(x, i * width)
-        store(to, i * width, add_banded_product(matrix.up, matrix.solved, i, solved_row))
+        solved_row = coefficient(pivots, i, v) * load_row(v, i)
+        store_row(out, i, add_banded_product(matrix.up, matrix.solved, i, solved_row))
     # Written after the first rows, whose last vector overlaps these.
     for i in range(0, rest, stride(v)):
-        store(to, (count + i) * width, load_vector(solved, i * width))
+        store_row(out, count + i, load_row(matrix.solved, i))
 
 
 # Largest share of nonzero diagonals of a lower triangle for which only the diagonals are stored.

@@ -19,9 +19,19 @@ import numba as nb
 from spinbench.backends.numba.kernel_cache import Options
 from spinbench.backends.numba.relaxed.factors import Harmonium
 from spinbench.backends.numba.relaxed.matrices import add_scaled, product
-from spinbench.backends.numba.relaxed.tiles import KERNEL, ONCE, coefficient, lanes, over_variables, stride, unit, zeros
+from spinbench.backends.numba.relaxed.tiles import (
+    KERNEL,
+    ONCE,
+    coefficient,
+    lanes,
+    load_row,
+    over_variables,
+    store_row,
+    stride,
+    zeros,
+)
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
-from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, load_vector, sincos_turns, store
+from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, sincos_turns, store
 
 # Inlined: a call would copy all fields of `system` and `scratch`, a third of the time of a step of one chain.
 _INLINED: Options = {**KERNEL, "forceinline": True}
@@ -52,54 +62,48 @@ def force(factor, system, scratch):
 @nb.njit(**KERNEL)
 def _dot(x, y, n):
     """x·y in every lane, summed in float64; y a column."""
-    left, right, result = address(x, 0), address(y, 0), convert(zeros(x), 0.0)
+    right, result = address(y, 0), convert(zeros(x), 0.0)
     for i in range(0, n, stride(x)):
-        result = result + convert(load_vector(left, i * unit(x)) * coefficient(right, i, x), 0.0)
+        result = result + convert(load_row(x, i) * coefficient(right, i, x), 0.0)
     return over_variables(x, result)
 
 
 @nb.njit(**ONCE)
 def _start(origin, step, n, r, x):
     """Half a kick and a drift from `origin`; returns r·r before it, summed in float64."""
-    pushes, momenta, positions, to = address(origin.push, 0), address(r, 0), address(origin.position, 0), address(x, 0)
     squares, half = convert(zeros(r), 0.0), step * r.dtype.type(0.5)
     for i in range(0, n, stride(r)):
-        at = i * unit(r)
-        momentum = load_vector(momenta, at)
+        momentum = load_row(r, i)
         squares = squares + convert(momentum * momentum, 0.0)
-        momentum = momentum - half * load_vector(pushes, at)
-        store(momenta, at, momentum)
-        store(to, at, load_vector(positions, at) + step * momentum)
+        momentum = momentum - half * load_row(origin.push, i)
+        store_row(r, i, momentum)
+        store_row(x, i, load_row(origin.position, i) + step * momentum)
     return over_variables(r, squares)
 
 
 @nb.njit(**ONCE)
 def _finish(Kx, Bp, step, n, r, target):
     """Half a kick, whose push stays with the target; returns r·r after it and x·Kx."""
-    pulls, from_p, momenta = address(Kx, 0), address(Bp, 0), address(r, 0)
-    pushes, positions, half = address(target.push, 0), address(target.position, 0), step * r.dtype.type(0.5)
-    squares = quadratic = convert(zeros(r), 0.0)
+    half, squares = step * r.dtype.type(0.5), convert(zeros(r), 0.0)
+    quadratic = squares
     for i in range(0, n, stride(r)):
-        at = i * unit(r)
-        pull = load_vector(pulls, at)
-        push = pull - load_vector(from_p, at)
-        momentum = load_vector(momenta, at) - half * push
-        store(pushes, at, push)
+        pull = load_row(Kx, i)
+        push = pull - load_row(Bp, i)
+        momentum = load_row(r, i) - half * push
+        store_row(target.push, i, push)
         squares = squares + convert(momentum * momentum, 0.0)
-        quadratic = quadratic + convert(pull * load_vector(positions, at), 0.0)
+        quadratic = quadratic + convert(pull * load_row(target.position, i), 0.0)
     return over_variables(r, squares), over_variables(r, quadratic)
 
 
 @nb.njit(**ONCE)
 def _leap(Kx, Bp, step, n, r, x):
     """A kick and a drift: r -= step (Kx - Bp), x += step r; Kx may be x."""
-    pulls, pushes, momenta, positions = address(Kx, 0), address(Bp, 0), address(r, 0), address(x, 0)
     # One pass: three would take a tenth of a sample of 16 chains.
     for i in range(0, n, stride(r)):
-        at = i * unit(r)
-        momentum = load_vector(momenta, at) - step * (load_vector(pulls, at) - load_vector(pushes, at))
-        store(momenta, at, momentum)
-        store(positions, at, load_vector(positions, at) + step * momentum)
+        momentum = load_row(r, i) - step * (load_row(Kx, i) - load_row(Bp, i))
+        store_row(r, i, momentum)
+        store_row(x, i, load_row(x, i) + step * momentum)
 
 
 def travel_by_leapfrog(system, leaps, size, scratch, origin):
@@ -132,27 +136,24 @@ TURN = 0.15915494309189535
 @nb.njit(**KERNEL)
 def _kick(push, step, f, n, w):
     """w += step push. Returns the kinetic energy that this gives."""
-    pushes, forces, velocities = address(push, 0), address(f, 0), address(w, 0)
     gained, half = convert(zeros(w), 0.0), step * w.dtype.type(0.5)
     for i in range(0, n, stride(w)):
-        at = i * unit(w)
-        q, old = load_vector(pushes, at), load_vector(velocities, at)
-        gained = gained + convert(load_vector(forces, at) * (step * (old + half * q)), 0.0)
-        store(velocities, at, old + step * q)
+        q, old = load_row(push, i), load_row(w, i)
+        gained = gained + convert(load_row(f, i) * (step * (old + half * q)), 0.0)
+        store_row(w, i, old + step * q)
     return over_variables(w, gained)
 
 
 @nb.njit(**KERNEL)
 def _turn(cosine, sine, centre, n, y, w, u):
     """(y, w) turned; u = y + Qm + b."""
-    positions, velocities, odds, shift = address(y, 0), address(w, 0), address(u, 0), address(centre, 0)
+    shift = address(centre, 0)
     for i in range(0, n, stride(y)):
-        at = i * unit(y)
-        position, velocity = load_vector(positions, at), load_vector(velocities, at)
+        position, velocity = load_row(y, i), load_row(w, i)
         turned = cosine * position + sine * velocity
-        store(positions, at, turned)
-        store(velocities, at, cosine * velocity - sine * position)
-        store(odds, at, turned + coefficient(shift, i, y))
+        store_row(y, i, turned)
+        store_row(w, i, cosine * velocity - sine * position)
+        store_row(u, i, turned + coefficient(shift, i, y))
 
 
 def travel_by_rotation(system, leaps, size, scratch, origin):

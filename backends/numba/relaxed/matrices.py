@@ -21,7 +21,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit, zeros
+from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, load_row, store_row, stride, unit, zeros
 from spinbench.backends.numba.simd import (
     Array,
     add_panel,
@@ -32,7 +32,6 @@ from spinbench.backends.numba.simd import (
     load,
     load_vector,
     smaller,
-    store,
     store_sums,
     zero_sums,
     zeros_aligned,
@@ -181,41 +180,35 @@ def _panel_product(matrix, v, out):
 @nb.njit(**KERNEL)
 def add_banded_product(band, v, i, total):
     """total + the vector of Mv that begins at row i."""
-    weights, x, width = address(band.values, 0), address(v, 0), band.values.shape[1]
+    weights, width = address(band.values, 0), band.values.shape[1]
     for k in range(band.offsets.size):
-        weight = coefficient(weights, k * width + i, v)
-        total = total + weight * load_vector(x, (i + band.offsets[k]) * unit(v))
+        total = total + coefficient(weights, k * width + i, v) * load_row(v, i + band.offsets[k])
     return total
 
 
 def _band_product(matrix, v, out):
-    to = address(out, 0)
     for i in range(0, matrix.rows, stride(v)):
-        store(to, i * unit(v), add_banded_product(matrix, v, i, zeros(v)))
+        store_row(out, i, add_banded_product(matrix, v, i, zeros(v)))
 
 
 def _sparse_product(matrix, v, out):
-    places, weights, x, to = address(matrix.places, 0), address(matrix.values, 0), address(v, 0), address(out, 0)
+    places, weights, x = address(matrix.places, 0), address(matrix.values, 0), address(v, 0)
     terms, width = matrix.values.shape
     for i in range(0, matrix.rows, stride(v)):
         total = zeros(v)
         for k in range(terms):
             at = k * width + i
             # The number of axes is part of the type: Numba compiles only one branch.
-            if v.ndim == 1:
-                others = gather_indexed(x, places, at)
-            else:
-                others = load_vector(x, load(places, at) * np.uint64(unit(v)))
+            others = gather_indexed(x, places, at) if v.ndim == 1 else load_row(v, load(places, at))
             total = total + coefficient(weights, at, v) * others
-        store(to, i * unit(v), total)
+        store_row(out, i, total)
 
 
 @nb.njit(**KERNEL)
 def add_scaled(x, scale, y, n, out):
     """out = x + scale · y, `scale` a number or in vectors, y a tile or a column; out may be x."""
-    left, right, to = address(x, 0), address(y, 0), address(out, 0)
+    right = address(y, 0)
     for i in range(0, n, stride(x)):
-        at = i * unit(x)
         # The operand is vector or coefficient by its type: Numba compiles only one branch.
-        other = coefficient(right, i, x) if y.ndim == 1 else load_vector(right, at)
-        store(to, at, load_vector(left, at) + scale * other)
+        other = coefficient(right, i, x) if y.ndim == 1 else load_row(y, i)
+        store_row(out, i, load_row(x, i) + scale * other)

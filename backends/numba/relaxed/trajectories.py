@@ -22,7 +22,7 @@ from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, Gram
 from spinbench.backends.numba.relaxed.integrators import travel_by_leapfrog, travel_by_rotation
-from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes, stride, unit
+from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes, load_row, store_row, stride
 from spinbench.backends.numba.relaxed.units import Groups, add_to_sums, chain_uniforms, draw_noise
 from spinbench.backends.numba.simd import (
     Array,
@@ -32,7 +32,6 @@ from spinbench.backends.numba.simd import (
     exp,
     in_lanes,
     load_lanes,
-    load_vector,
     smaller,
     store,
 )
@@ -204,8 +203,5 @@ def move(moving, proposal, current, n):
 
 @nb.njit(**KERNEL)
 def _take(moving, new, old, n):
-    source, target = address(new, 0), address(old, 0)
     for i in range(0, n, stride(old)):
-        at = i * unit(old)
-        value = choose(moving, load_vector(source, at), load_vector(target, at))
-        store(target, at, value)
+        store_row(old, i, choose(moving, load_row(new, i), load_row(old, i)))

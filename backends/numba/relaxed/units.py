@@ -14,7 +14,9 @@ from spinbench.backends.numba.relaxed.tiles import (
     Layout,
     coefficient,
     lanes,
+    load_row,
     over_variables,
+    store_row,
     stride,
     unit,
     zeros,
@@ -30,7 +32,6 @@ from spinbench.backends.numba.simd import (
     larger,
     load,
     load_lanes,
-    load_vector,
     sigmoid,
     softplus,
     store,
@@ -89,20 +90,17 @@ def chain_uniforms(tile, keys, counter):
 @nb.njit(**KERNEL)
 def add_to_sums(values, n, sums):
     """sums += values in float64: a float32 sum would stop growing at 2^24."""
-    whence, to = address(values, 0), address(sums, 0)
+    to = address(sums, 0)
     for i in range(0, n, stride(values)):
         at = i * unit(values)
-        more = convert(load_vector(whence, at), 0.0)
-        store(to, at, load_lanes(to, at, lanes(values)) + more)
+        store(to, at, load_lanes(to, at, lanes(values)) + convert(load_row(values, i), 0.0))
 
 
 @nb.njit(**ONCE)
 def unit_means(u, groups, n, p):
     """p(s_i = 1|x) from the log-odds u."""
-    whence, to = address(u, 0), address(p, 0)
     for i in range(0, n, stride(u)):
-        at = i * unit(u)
-        store(to, at, sigmoid(load_vector(whence, at)))
+        store_row(p, i, sigmoid(load_row(u, i)))
     group_means(u, groups.of, p)
 
 
@@ -135,10 +133,9 @@ def group_means(u, groups, p):
 @nb.njit(**ONCE)
 def log_normaliser(u, groups, n, energy):
     """log Σ_s exp(s·u) in every lane, the terms in u's precision and their sum in float64; `energy` is work space."""
-    whence, free, width = address(u, 0), address(groups.free, 0), unit(u)
-    result = convert(zeros(u), 0.0)
+    free, result = address(groups.free, 0), convert(zeros(u), 0.0)
     for i in range(0, n, stride(u)):
-        term = coefficient(free, i, u) * softplus(load_vector(whence, i * width))
+        term = coefficient(free, i, u) * softplus(load_row(u, i))
         result = result + convert(term, 0.0)
     return _with_groups(over_variables(u, result), u, groups.of, energy)
 
@@ -160,13 +157,10 @@ def _with_groups(result, u, groups, energy):
 @nb.njit(**KERNEL)
 def draw_units(v, p, groups, n, s):
     """s ~ p(s|x) from the uniform numbers v; a group takes those of its first member."""
-    numbers, means, to, width = address(v, 0), address(p, 0), address(s, 0), unit(v)
     zero = zeros(v)
     ones = zero + v.dtype.type(1)
     for i in range(0, n, stride(v)):
-        at = i * width
-        chosen = load_vector(numbers, at) < load_vector(means, at)
-        store(to, at, choose(chosen, ones, zero))
+        store_row(s, i, choose(load_row(v, i) < load_row(p, i), ones, zero))
     _draw_groups(v, p, groups.of, s)
 
 

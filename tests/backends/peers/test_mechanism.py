@@ -31,8 +31,7 @@ def sweep(h, edges, J, states, sweeps, seed):
 """
 PLUGIN = """
 from spinbench.backends.peers.chains import THINNED, UNCUT, LibraryChains
-from spinbench.backends.peers.ising import spins
-from spinbench.backends.peers.library import LibraryBackend
+from spinbench.backends.peers.library import LibraryBackend, spin_form
 
 class Fake(LibraryBackend):
     name = "fake"
@@ -44,7 +43,7 @@ class FakeGibbs(LibraryChains):
     def __init__(self, method, backend, model, tables):
         super().__init__(method, backend, model, tables)
         import fakepeer
-        self._sweep, self._form = fakepeer.sweep, spins(model, self.order)
+        self._sweep, self._form = fakepeer.sweep, spin_form(model, self.order)
 
     def begin(self, states):
         return 2.0 * states - 1
