@@ -17,24 +17,21 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spinbench.backends.numba.gibbs.shared import vector_width
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     ONE,
     ZERO,
     Array,
     Real,
-    address,
     any_lane,
     choose,
     constant,
     copy_into,
     exp,
-    keep,
     larger,
-    load_vector,
+    load_row,
     log,
-    store,
+    store_row,
 )
 from spinbench.methods.blocks.tables import COLD_FLOOR_NATS, Tables
 
@@ -137,19 +134,16 @@ def _fill(m, w, low, high, x, beta, tempered, room, logs):
 @njit(**OPTIONS)
 def _to_weights(rows, first, count):
     """Exponentials of logarithms in place, the largest of each chain 1. Returns their sums and the largest."""
-    R = address(rows, 0)
-    wide = vector_width(R)
-    top = load_vector(R, first * wide)
+    top = load_row(rows, first)
     top = larger(top, LOWEST(top))
     for r in range(first + 1, first + count):
-        top = larger(load_vector(R, r * wide), top)
+        top = larger(load_row(rows, r), top)
     total = ZERO(top)
     for r in range(first, first + count):
-        value = load_vector(R, r * wide) - top
+        value = load_row(rows, r) - top
         weight = choose((value > _GONE(value)) & (top > LOWEST(top)), exp(value), ZERO(value))
-        store(R, r * wide, weight)
+        store_row(rows, r, weight)
         total = total + weight
-    keep(rows)
     return total, top
 
 
@@ -159,10 +153,9 @@ def _eliminate_buckets(m, low, high, room, logs):
 
     Where logarithms say that nothing is possible, all probabilities are 0.
     """
-    W, T, rows = address(room.W, 0), address(room.T, 0), m.rows
-    wide = vector_width(W)
-    room.lost[: high - low] = 0
-    zero = ZERO(load_vector(W, 0))
+    W, T, rows, lost = room.W, room.T, m.rows, room.lost
+    lost[: high - low] = 0
+    zero = ZERO(load_row(W, 0))
     worst = zero
     for b in range(low, high):
         K, terms, at, out = m.cards[b], m.terms[b], m.term_rows[b], m.messages[b]
@@ -173,10 +166,10 @@ def _eliminate_buckets(m, low, high, room, logs):
             for k in range(K):
                 entry = ONE(zero) if logs is None else zero
                 for j in range(at, at + terms):
-                    row = load_vector(W, np.int64(rows[j]) * wide)
+                    row = load_row(W, rows[j])
                     entry = entry * row if logs is None else entry + row
                 at += terms
-                store(T, (q + k) * wide, entry)
+                store_row(T, q + k, entry)
                 total = total + entry
             if logs is None:
                 least = choose(total < least, total, least)
@@ -184,37 +177,33 @@ def _eliminate_buckets(m, low, high, room, logs):
                 message = total
                 top = larger(total, top)
             else:
-                total, peak = _to_weights(room.T, q, K)
+                total, peak = _to_weights(T, q, K)
                 message = choose(total > 0, peak + log(choose(total > 0, total, ONE(total))), LOWEST(peak))
-            store(W, (out + s) * wide, message)
+            store_row(W, out + s, message)
             scale = choose(total > 0, ONE(total) / total, zero)
             for k in range(K):
-                store(T, (q + k) * wide, load_vector(T, (q + k) * wide) * scale)
+                store_row(T, q + k, load_row(T, q + k) * scale)
             q += K
         if logs is None:
             scale = choose(top > 0, ONE(top) / top, zero)
             for s in range(out, out + m.separators[b]):
-                store(W, s * wide, load_vector(W, s * wide) * scale)
+                store_row(W, s, load_row(W, s) * scale)
             # A loss in a child's message is also a loss of its parent: an entry that was negligible there may be the
             # only one that factors higher up allow.
-            worst = larger(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, room.lost), worst)
-    keep(room.W, room.T)
+            worst = larger(_lose(m.parent[b] - low, m.cards[b], b - low, least, scale, lost), worst)
     return not any_lane(worst > NEGLIGIBLE(worst))
 
 
 @njit(forceinline=True, **OPTIONS)
 def _lose(parent, K, place, least, scale, lost):
     """By how much entries of a bucket's message may be too small, of which the largest is 1; its parent is told."""
-    L = address(lost, 0)
-    wide = vector_width(L)
-    per_state = load_vector(L, place * wide) + choose(least < LEAST(least), LEAST(least), ZERO(least))
+    per_state = load_row(lost, place) + choose(least < LEAST(least), LEAST(least), ZERO(least))
     whole = ZERO(per_state)
     for _ in range(K):
         whole = whole + per_state
     whole = choose(scale > 0, whole * scale, ONE(whole))
     if parent >= 0:
-        store(L, parent * wide, load_vector(L, parent * wide) + whole)
-    keep(lost)
+        store_row(lost, parent, load_row(lost, parent) + whole)
     return whole
 
 
@@ -261,33 +250,29 @@ def add_log_probability(m, block, target, x, room, logs):
 @njit(**OPTIONS)
 def add_marginals(m, block, room, sums):
     """sums (N, K, L) += the block's marginals given the rest, times variables' shares. T becomes p(v, separator)."""
-    T, A, out, rows = address(room.T, 0), address(room.A, 0), room.W, m.rows
-    W = address(out, 0)
-    wide = vector_width(W)
-    ones = ONE(load_vector(W, 0))
+    T, A, W, rows = room.T, room.A, room.W, m.rows
+    ones = ONE(load_row(W, 0))
     low, high = m.starts[block], m.starts[block + 1]
     for r in range(m.messages[low], m.messages[high - 1] + m.separators[high - 1]):
-        store(A, r * wide, ZERO(ones))
+        store_row(A, r, ZERO(ones))
     for b in range(high - 1, low - 1, -1):
         K, terms, children = m.cards[b], m.terms[b], m.children[b]
         at, q = m.term_rows[b], m.entries[b]
         if m.scope_starts[b] == m.scope_starts[b + 1]:
-            store(A, m.messages[b] * wide, ones)
+            store_row(A, m.messages[b], ones)
         for k in range(K):
             # The rows of groups are no longer needed and hold the sums of the bucket's marginals.
-            store(W, k * wide, ZERO(ones))
+            store_row(W, k, ZERO(ones))
         for s in range(m.separators[b]):
-            above = load_vector(A, (m.messages[b] + s) * wide)
+            above = load_row(A, m.messages[b] + s)
             for k in range(K):
-                joint = load_vector(T, (q + k) * wide) * above
-                store(W, k * wide, load_vector(W, k * wide) + joint)
+                joint = load_row(T, q + k) * above
+                store_row(W, k, load_row(W, k) + joint)
                 for j in range(at + terms - children, at + terms):
-                    place = np.int64(rows[j]) * wide
-                    store(A, place, load_vector(A, place) + joint)
+                    store_row(A, rows[j], load_row(A, rows[j]) + joint)
                 at += terms
             q += K
         v, share = m.variable[b], m.share[b]
         for k in range(K):
-            for lane in range(out.shape[1]):
-                sums[v, k, lane] += share * out[k, lane]
-    keep(room.T, room.A, out)
+            for lane in range(W.shape[1]):
+                sums[v, k, lane] += share * W[k, lane]

@@ -31,17 +31,8 @@ from spinbench.backends.numba.relaxed.matrices import (
     make_sparse,
     product,
 )
-from spinbench.backends.numba.relaxed.tiles import (
-    KERNEL,
-    IntArray,
-    Layout,
-    coefficient,
-    load_row,
-    store_row,
-    stride,
-    zeros,
-)
-from spinbench.backends.numba.simd import Array, address, by_types
+from spinbench.backends.numba.relaxed.tiles import KERNEL, IntArray, Layout, coefficient, stride, zeros
+from spinbench.backends.numba.simd import Array, address, by_types, load_row, store_row
 from spinbench.methods.relaxed.tables import RelaxedTables
 
 # Largest number of nonzero diagonals of B, relative to its rows, for which elimination of a colour pays: S⁻¹ saves

@@ -19,19 +19,18 @@ import numba as nb
 from spinbench.backends.numba.kernel_cache import Options
 from spinbench.backends.numba.relaxed.factors import Harmonium
 from spinbench.backends.numba.relaxed.matrices import add_scaled, product
-from spinbench.backends.numba.relaxed.tiles import (
-    KERNEL,
-    ONCE,
-    coefficient,
-    lanes,
-    load_row,
-    over_variables,
-    store_row,
-    stride,
-    zeros,
-)
+from spinbench.backends.numba.relaxed.tiles import KERNEL, ONCE, coefficient, lanes, over_variables, stride, zeros
 from spinbench.backends.numba.relaxed.units import log_normaliser, unit_means
-from spinbench.backends.numba.simd import address, by_types, convert, load_lanes, sincos_turns, store
+from spinbench.backends.numba.simd import (
+    address,
+    by_types,
+    convert,
+    load_lanes,
+    load_row,
+    sincos_turns,
+    store,
+    store_row,
+)
 
 # Inlined: a call would copy all fields of `system` and `scratch`, a third of the time of a step of one chain.
 _INLINED: Options = {**KERNEL, "forceinline": True}

@@ -21,7 +21,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, load_row, store_row, stride, unit, zeros
+from spinbench.backends.numba.relaxed.tiles import KERNEL, Layout, coefficient, stride, unit, zeros
 from spinbench.backends.numba.simd import (
     Array,
     add_panel,
@@ -30,8 +30,10 @@ from spinbench.backends.numba.simd import (
     by_types,
     gather_indexed,
     load,
+    load_row,
     load_vector,
     smaller,
+    store_row,
     store_sums,
     zero_sums,
     zeros_aligned,

@@ -28,13 +28,14 @@ from spinbench.backends.numba.simd import (
     Real,
     chain_keys,
     intrinsic_of,
+    read,
     spread_over,
     sum_of_lanes,
     wide,
     zeros_aligned,
 )
-from spinbench.backends.numba.simd.memory import pointer_into, read, start_of, write
-from spinbench.backends.numba.simd.vectors import Emitter, Operation, Typed
+from spinbench.backends.numba.simd.arrays import elements_of_row
+from spinbench.backends.numba.simd.vectors import Operation
 
 IntArray = npt.NDArray[np.int64]
 
@@ -153,10 +154,6 @@ def _lanes(tile: Any) -> int:
     return LINE * 8 // int(tile.dtype.bitwidth)
 
 
-def _unit(tile: Any) -> int:
-    return 1 if tile.ndim == 1 else _lanes(tile)
-
-
 def _constant(count: Callable[[types.Array], int]) -> Operation:
     """An intrinsic that gives an integer which depends on the tile's type."""
 
@@ -170,7 +167,7 @@ def _constant(count: Callable[[types.Array], int]) -> Operation:
 # Variables per vector; in compiled code only, as everything below.
 stride = _constant(lambda tile: _lanes(tile) if tile.ndim == 1 else 1)
 # Elements per variable.
-unit = _constant(_unit)
+unit = _constant(elements_of_row)
 
 
 @intrinsic_of(lambda tile: types.UniTuple(types.intp, _lanes(tile)))
@@ -183,24 +180,6 @@ def lanes(emitter, tile):
 def zeros(emitter, tile):
     """A vector of zeros."""
     return ir.Constant(emitter.target, None)
-
-
-def _place(emitter: Emitter, tile: Typed, i: ir.Value) -> tuple[Typed, Typed]:
-    """A pointer to a tile, and the element at which its variable i begins."""
-    kind = pointer_into(tile[0]), start_of(emitter, tile)
-    return kind, (types.intp, emitter.builder.mul(i, i.type(_unit(tile[0]))))
-
-
-@intrinsic_of(lambda tile, i: wide(tile.dtype)(tile, types.intp))
-def load_row(emitter, tile, i):
-    """A tile's vector at variable i."""
-    return read(emitter, *_place(emitter, emitter.typed[0], i), emitter.target)
-
-
-@intrinsic_of(lambda tile, i, vector: types.void(tile, types.intp, wide(tile.dtype)))
-def store_row(emitter, tile, i, vector):
-    """Store a tile's vector at variable i."""
-    write(emitter, *_place(emitter, emitter.typed[0], i), vector)
 
 
 @intrinsic_of(lambda column, i, tile: wide(tile.dtype) if tile.ndim == 1 else tile.dtype)

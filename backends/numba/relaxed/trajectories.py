@@ -22,7 +22,7 @@ from spinbench.backends.numba.gibbs.form import Copies
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.relaxed.factors import Factor, Gram
 from spinbench.backends.numba.relaxed.integrators import travel_by_leapfrog, travel_by_rotation
-from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes, load_row, store_row, stride
+from spinbench.backends.numba.relaxed.tiles import ENTRY, KERNEL, ONCE, lanes, stride
 from spinbench.backends.numba.relaxed.units import Groups, add_to_sums, chain_uniforms, draw_noise
 from spinbench.backends.numba.simd import (
     Array,
@@ -32,8 +32,10 @@ from spinbench.backends.numba.simd import (
     exp,
     in_lanes,
     load_lanes,
+    load_row,
     smaller,
     store,
+    store_row,
 )
 from spinbench.methods.relaxed.step_size import dual_averaging
 

@@ -14,9 +14,7 @@ from spinbench.backends.numba.relaxed.tiles import (
     Layout,
     coefficient,
     lanes,
-    load_row,
     over_variables,
-    store_row,
     stride,
     unit,
     zeros,
@@ -32,9 +30,11 @@ from spinbench.backends.numba.simd import (
     larger,
     load,
     load_lanes,
+    load_row,
     sigmoid,
     softplus,
     store,
+    store_row,
     uniform,
 )
 from spinbench.mathematics.relaxation.density import Sites

@@ -17,7 +17,7 @@ rounding: multiplications and additions are fused where the machine can.
 | `vector_sums` | conversions, and sums of products in registers, for products with matrices |
 | `functions` | `exp`, `log`, `log1p`, `sigmoid`, `softplus`, `sincos_turns`, of numbers and vectors |
 | `formulas` | functions that are written out where they are called, without Numba's passes |
-| `arrays` | arrays that a kernel makes |
+| `arrays` | arrays that a kernel makes; rows of arrays |
 | `random`, `random_fills` | SplitMix64 streams addressed by a counter, and arrays of numbers from them |
 | `checks` | the code that checks promises; `numba.machine_code.CHECKED` says whether it does |
 
@@ -32,6 +32,7 @@ type.
 | `load(p, i)` | an element | that of the array |
 | `load_vector(p, i)` | 512 bits from element i on | that of the array |
 | `load_lanes(p, i, lanes)` | as many elements as the tuple `lanes` has | that of the array |
+| `load_row(a, i)`, `store_row(a, i, x)` | row i of an array of 512 bits a row; of one axis from element i on | its |
 | `store(p, i, x)` | an element, or as many as the vector x has lanes | a vector's must be that of the array |
 | `gather(p, v)` | the elements at the numbers v | v of 32 bits, below 2^31 |
 | `gather_indexed(p, places, i)` | 512 bits of elements at the numbers from element i of `places` on | places uint32 |
@@ -71,7 +72,7 @@ nothing but x86 has anything run.
 
 from __future__ import annotations
 
-from spinbench.backends.numba.simd.arrays import copy_into, empty_array, zero_array
+from spinbench.backends.numba.simd.arrays import copy_into, empty_array, load_row, store_row, zero_array
 from spinbench.backends.numba.simd.functions import (
     HALF,
     ONE,
@@ -187,6 +188,7 @@ __all__ = [
     "larger",
     "load",
     "load_lanes",
+    "load_row",
     "load_vector",
     "log",
     "log1p",
@@ -206,6 +208,7 @@ __all__ = [
     "spread",
     "spread_over",
     "store",
+    "store_row",
     "store_sums",
     "sum_of_lanes",
     "total",

@@ -1,4 +1,4 @@
-"""Arrays that a kernel makes or copies, written out where that is done.
+"""Arrays that a kernel makes or copies, written out where that is done, and rows of arrays in vectors.
 
 Numba compiles `np.empty` and `np.zeros` as functions of their own, anew for each type of an element: a quarter of what
 a small kernel costs to compile. For `a[:] = b` of two arrays it compiles the joining of strings, for a message: three
@@ -7,13 +7,15 @@ seconds. What is made here begins on a cache line, where vectors are read and wr
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array, populate_array
 
-from spinbench.backends.numba.simd.memory import LINE
-from spinbench.backends.numba.simd.vectors import Emitter, Operation, intrinsic_of
+from spinbench.backends.numba.simd.memory import LINE, pointer_into, read, start_of, write
+from spinbench.backends.numba.simd.vectors import BITS, Emitter, Operation, Typed, intrinsic_of, wide
 
 
 def _maker(clear: bool) -> Operation:
@@ -80,3 +82,26 @@ def _allocate(emitter: Emitter, sizes: list[ir.Value], clear: bool) -> ir.Value:
         meminfo=memory,
     )
     return array._getvalue()
+
+
+def elements_of_row(array: Any) -> int:
+    """Those from one row that `load_row` reads to the next."""
+    return 1 if array.ndim == 1 else int(BITS // array.dtype.bitwidth)
+
+
+def _place(emitter: Emitter, array: Typed, i: ir.Value) -> tuple[Typed, Typed]:
+    """A pointer to an array, and the element at which its row i begins."""
+    kind = pointer_into(array[0]), start_of(emitter, array)
+    return kind, (types.intp, emitter.builder.mul(i, i.type(elements_of_row(array[0]))))
+
+
+@intrinsic_of(lambda array, i: wide(array.dtype)(array, types.intp))
+def load_row(emitter, array, i):
+    """The vector that is row i of an array of as many columns as it has lanes; of one axis, from element i on."""
+    return read(emitter, *_place(emitter, emitter.typed[0], i), emitter.target)
+
+
+@intrinsic_of(lambda array, i, vector: types.void(array, types.intp, wide(array.dtype)))
+def store_row(emitter, array, i, vector):
+    """Store the vector that `load_row` reads."""
+    write(emitter, *_place(emitter, emitter.typed[0], i), vector)
