@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from spinbench.methods.buckets.partition import Partition, Scope, partition
@@ -17,7 +17,7 @@ PASSES = 40
 # log2 of the largest number of entries of a mini-bucket: positions are int32.
 LARGEST = 30
 # log2 of the smallest limit on the entries of a mini-bucket.
-_FIRST = 2
+SMALLEST = 2
 # Tolerance for rounding of log2 sizes at the limit.
 _ROUNDING = 1e-6
 
@@ -52,7 +52,13 @@ class Costs(NamedTuple):
 
 
 def choose(
-    logs: Sequence[float], scopes: Sequence[Scope], total: float, costs: Costs, seconds: float, max_bytes: float
+    logs: Sequence[float],
+    scopes: Sequence[Scope],
+    total: float,
+    costs: Costs,
+    seconds: float,
+    max_bytes: float,
+    smallest: Callable[[], Partition],
 ) -> tuple[int, Partition]:
     """The largest limit whose passes end in time, and its partition.
 
@@ -62,6 +68,7 @@ def choose(
         costs: of the code that will run.
         seconds: for all passes; a partition that splits nothing needs one.
         max_bytes: of all tables.
+        smallest: gives the partition of the least limit, `SMALLEST`, which the caller remembers.
     """
     max_entries = min(seconds / costs.entry, max_bytes / BYTES)
 
@@ -78,20 +85,20 @@ def choose(
             return math.ceil(max((sum(logs[v] for v in scope) for scope in whole.scopes), default=0.0)), whole
     # Even the smallest mini-buckets take too long; they are used all the same, since every variable needs one.
     if PASSES * costs.clique * len(logs) > seconds:
-        return _FIRST, partition(logs, scopes, _FIRST)
+        return SMALLEST, smallest()
 
     def at(limit: int) -> Partition | None:
-        minibuckets = partition(logs, scopes, limit, max_entries)
+        minibuckets = smallest() if limit == SMALLEST else partition(logs, scopes, limit, max_entries)
         return minibuckets if fits(minibuckets, PASSES) else None
 
-    limit = min(max(_FIRST, int(math.log2(max(max_entries / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
+    limit = min(max(SMALLEST, int(math.log2(max(max_entries / (PASSES * max(len(logs), 1)), 1.0)))), LARGEST)
     minibuckets = at(limit)
-    while minibuckets is None and limit > _FIRST:
+    while minibuckets is None and limit > SMALLEST:
         limit -= 1
         minibuckets = at(limit)
     while minibuckets is not None and limit < LARGEST and (larger := at(limit + 1)) is not None:
         limit, minibuckets = limit + 1, larger
-    return limit, partition(logs, scopes, limit) if minibuckets is None else minibuckets
+    return limit, smallest() if minibuckets is None else minibuckets
 
 
 def bytes_of(minibuckets: Partition) -> float:

@@ -19,7 +19,8 @@ from spinbench.backends.numba.blocks.sums import (
     forward,
     make_weights,
 )
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, in_blocks
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
+from spinbench.backends.numba.gibbs.shared import in_blocks
 from spinbench.backends.numba.kernel_cache import Options, njit
 from spinbench.backends.numba.simd import LINE, Array, chain_keys, uniform, zeros_aligned
 from spinbench.backends.numba.tables.array_sweeps import sum_log_weights

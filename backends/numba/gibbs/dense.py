@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -21,6 +21,7 @@ from spinbench.backends.numba.gibbs.shared import (
     draw_thresholds,
     end_sweep,
     log_add,
+    row_keys,
     vector_width,
     whole_vectors,
 )

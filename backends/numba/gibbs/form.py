@@ -4,15 +4,14 @@ is, and what its compiled code is given: `run_*(tables, asked, steps, chains)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from spinbench.api import PairwiseModel
-from spinbench.backends.numba.simd import LINE, Array, Real, chain_keys, empty_aligned
+from spinbench.backends.numba.gibbs.shared import by_chain, in_blocks, lane_blocks, row_keys
+from spinbench.backends.numba.simd import Array, Real, empty_aligned
 from spinbench.mathematics.graphs.rows import AnyRows, SquareRows, compressed_rows, is_dense
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.methods.gibbs import gibbs, sweeps
@@ -120,14 +119,11 @@ def make_flat(model: PairwiseModel, tables: sweeps.Tables, rows: AnyRows, real: 
     )
 
 
-WORD = np.dtype(np.uint64)
 SUM = np.dtype(np.float64)
 # Added to the seed for the random numbers of looks: larger than every seed of the chains.
 LOOK_STREAM = 1 << 129
 # Added to the seed for the random numbers of sweeps at other temperatures.
 CLIMB_STREAM = 1 << 130
-# Vectors of chains that are advanced together: enough to hide the latency of instructions, few enough for the cache.
-BLOCK_VECTORS = 4
 
 
 class Request(NamedTuple):
@@ -255,65 +251,6 @@ def _again(array: Array, shape: tuple[int, ...]) -> Array:
     return array if array.shape == shape else empty_aligned(shape, array.dtype)
 
 
-def by_chain(values: Array, chains: int) -> Array:
-    """(M, C) in memory of their own, from (K, M, B) or (C, M)."""
-    rows_by_chain = values.swapaxes(0, 1).copy()
-    return rows_by_chain.reshape(len(rows_by_chain), -1)[:, :chains]
-
-
-def row_keys(seed: int, states: Array) -> Array:
-    """(C, 2) uint64 for states (N, C)."""
-    return chain_keys(seed, states.shape[1]).T.copy()
-
-
-def block_keys(seed: int, blocks: int, size: int) -> Array:
-    """(K, 2, B) uint64, of K B streams."""
-    return in_blocks(chain_keys(seed, blocks * size), blocks, size)
-
-
-def keys_after(keys: Array, steps: Array, variables: int) -> Array:
-    """(L K, 2, B) whose numbers at step 0 are those of `keys` (K, 2, B) after steps (L,) of one number a variable, and
-    one more."""
-    moved = empty_aligned((len(steps), *keys.shape), keys.dtype)
-    moved[:] = keys
-    counters = steps.astype(WORD) * WORD.type(variables + 1)
-    # Number k of a stream is mix(start + k gamma), so that advancing a stream is adding k gamma. A step takes one
-    # number per variable and one more (see `run_lanes`).
-    moved[:, :, 0] += counters[:, None, None] * keys[:, 1]
-    return moved.reshape(-1, *keys.shape[1:])
-
-
-def lane_blocks(chains: int, kind: np.dtype[np.number]) -> tuple[int, int]:
-    """(blocks, chains of a block), where vectors hold numbers of a kind."""
-    lanes = LINE // kind.itemsize
-    # Blocks of equal size: 80 float32 chains make two blocks of three vectors rather than one of four and one of one.
-    vectors = -(-chains // lanes)
-    blocks = -(-vectors // BLOCK_VECTORS)
-    return blocks, -(-vectors // blocks) * lanes
-
-
-def in_blocks(values: Array, blocks: int, size: int) -> Array:
-    """(K, …, B) from (…, C)."""
-    blocked = empty_aligned((blocks, *values.shape[:-1], size), values.dtype)
-    # Idle lanes run as well: all-zero states might meet hard zeros, copies of the first chain do not.
-    idle = np.repeat(values[..., :1], blocks * size - values.shape[-1], axis=-1)
-    whole = np.concatenate([values, idle], axis=-1)
-    blocked[:] = np.moveaxis(whole.reshape(*values.shape[:-1], blocks, size), -2, 0)
-    return blocked
-
-
 def no_fields(real: Real) -> Array:
     """(0, 0)."""
     return np.empty((0, 0), dtype=real)
-
-
-def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> None:
-    """`run` for parts of `count` chains, or blocks of them, one for each of so many threads."""
-    threads = min(threads, count)
-    if threads == 1:
-        run(slice(0, count))
-        return
-    cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        # Reading the results raises here whatever a thread raised.
-        list(pool.map(run, map(slice, cuts, cuts[1:])))

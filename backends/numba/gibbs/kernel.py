@@ -9,21 +9,7 @@ import numpy as np
 from spinbench.api import Backend, PairwiseModel
 from spinbench.api.kernel import LookingKernel
 from spinbench.backends.numba.gibbs import dense, pattern_lanes, pattern_rows, patterns, single_updates, sites
-from spinbench.backends.numba.gibbs.form import (
-    CLIMB_STREAM,
-    LOOK_STREAM,
-    Chains,
-    Copies,
-    Form,
-    Request,
-    Source,
-    Steps,
-    by_chain,
-    in_blocks,
-    keys_after,
-    lane_blocks,
-    run_in_threads,
-)
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, Chains, Copies, Form, Request, Source, Steps
 from spinbench.backends.numba.gibbs.lanes import Lanes
 from spinbench.backends.numba.gibbs.looks import (
     Rungs,
@@ -32,6 +18,7 @@ from spinbench.backends.numba.gibbs.looks import (
     load_looks,
     looks,
 )
+from spinbench.backends.numba.gibbs.shared import by_chain, in_blocks, keys_after, lane_blocks, run_in_threads
 from spinbench.backends.numba.simd import Array, chain_keys
 from spinbench.foundation import deadline
 from spinbench.mathematics.graphs.sweep_layouts import by_variable

@@ -13,26 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import (
-    Chains,
-    Copies,
-    Flat,
-    Form,
-    Request,
-    Source,
-    Steps,
-    block_keys,
-    in_blocks,
-    lane_blocks,
-    no_fields,
-)
+from spinbench.backends.numba.gibbs.form import Chains, Copies, Flat, Form, Request, Source, Steps, no_fields
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
     JIT,
     WRITTEN_OUT,
     add_recent,
+    block_keys,
     draw,
+    in_blocks,
+    lane_blocks,
     log_add,
     set_walk,
     sum_factor,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import WORD, Chains, Copies, Request, Source, Steps
+from spinbench.backends.numba.gibbs.form import Chains, Copies, Request, Source, Steps
 from spinbench.backends.numba.gibbs.lanes import (
     Block,
     Lanes,
@@ -19,7 +19,7 @@ from spinbench.backends.numba.gibbs.lanes import (
     run_lanes,
     update_lanes,
 )
-from spinbench.backends.numba.gibbs.shared import JIT, set_walk, vector_width
+from spinbench.backends.numba.gibbs.shared import JIT, WORD, set_walk, vector_width
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,

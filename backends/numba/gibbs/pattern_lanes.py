@@ -19,19 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import (
-    Chains,
-    Copies,
-    Form,
-    Request,
-    Source,
-    Steps,
-    block_keys,
-    in_blocks,
-    no_fields,
-)
+from spinbench.backends.numba.gibbs.form import Chains, Copies, Form, Request, Source, Steps, no_fields
 from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_words
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent, block_keys, in_blocks
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Address,

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Chains, Flat, Form, Request, Source, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Flat, Form, Request, Source, Steps, no_fields
 from spinbench.backends.numba.gibbs.patterns import MAX_NEIGHBOURS, pad_neighbours, tabulate
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, row_keys
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,

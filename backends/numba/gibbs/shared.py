@@ -1,6 +1,9 @@
-"""What the compiled code of several forms shares: how it is compiled, pointers, fields, draws and sums."""
+"""What several forms share: how they are compiled, fields, draws and sums, chains in blocks, and threads."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numba as nb
 import numpy as np
@@ -10,10 +13,14 @@ from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     BITS,
     INVERSE_SCALE,
+    LINE,
     ONE,
     SCALE,
+    Array,
     address,
+    chain_keys,
     constant,
+    empty_aligned,
     exp,
     fill_rows,
     intrinsic_of,
@@ -39,6 +46,10 @@ WRITTEN_OUT: Options = {**KERNEL, "inline": "always"}
 FLUSH = 64
 # Replaces a uniform number of 0, whose logit is -∞: half of the smallest positive one (24 and 53 bits).
 SMALLEST = constant(2.0**-25, 2.0**-54)
+
+WORD = np.dtype(np.uint64)
+# Vectors of chains that are advanced together: enough to hide the latency of instructions, few enough for the cache.
+BLOCK_VECTORS = 4
 
 
 @intrinsic_of(lambda pointer: types.int64)
@@ -130,3 +141,62 @@ def end_sweep(done, averaged, x, s, recent, sums, n):
             store(recent, k, load(recent, k) + load(s, k))
     if done % FLUSH == FLUSH - 1:
         add_recent(recent, sums, 1.0, n)
+
+
+def by_chain(values: Array, chains: int) -> Array:
+    """(M, C) in memory of their own, from (K, M, B) or (C, M)."""
+    rows_by_chain = values.swapaxes(0, 1).copy()
+    return rows_by_chain.reshape(len(rows_by_chain), -1)[:, :chains]
+
+
+def row_keys(seed: int, states: Array) -> Array:
+    """(C, 2) uint64 for states (N, C)."""
+    return chain_keys(seed, states.shape[1]).T.copy()
+
+
+def block_keys(seed: int, blocks: int, size: int) -> Array:
+    """(K, 2, B) uint64, of K B streams."""
+    return in_blocks(chain_keys(seed, blocks * size), blocks, size)
+
+
+def keys_after(keys: Array, steps: Array, variables: int) -> Array:
+    """(L K, 2, B) whose numbers at step 0 are those of `keys` (K, 2, B) after steps (L,) of one number a variable, and
+    one more."""
+    moved = empty_aligned((len(steps), *keys.shape), keys.dtype)
+    moved[:] = keys
+    counters = steps.astype(WORD) * WORD.type(variables + 1)
+    # Number k of a stream is mix(start + k gamma), so that advancing a stream is adding k gamma. A step takes one
+    # number per variable and one more (see `run_lanes`).
+    moved[:, :, 0] += counters[:, None, None] * keys[:, 1]
+    return moved.reshape(-1, *keys.shape[1:])
+
+
+def lane_blocks(chains: int, kind: np.dtype[np.number]) -> tuple[int, int]:
+    """(blocks, chains of a block), where vectors hold numbers of a kind."""
+    lanes = LINE // kind.itemsize
+    # Blocks of equal size: 80 float32 chains make two blocks of three vectors rather than one of four and one of one.
+    vectors = -(-chains // lanes)
+    blocks = -(-vectors // BLOCK_VECTORS)
+    return blocks, -(-vectors // blocks) * lanes
+
+
+def in_blocks(values: Array, blocks: int, size: int) -> Array:
+    """(K, …, B) from (…, C)."""
+    blocked = empty_aligned((blocks, *values.shape[:-1], size), values.dtype)
+    # Idle lanes run as well: all-zero states might meet hard zeros, copies of the first chain do not.
+    idle = np.repeat(values[..., :1], blocks * size - values.shape[-1], axis=-1)
+    whole = np.concatenate([values, idle], axis=-1)
+    blocked[:] = np.moveaxis(whole.reshape(*values.shape[:-1], blocks, size), -2, 0)
+    return blocked
+
+
+def run_in_threads(run: Callable[[slice], None], count: int, threads: int) -> None:
+    """`run` for parts of `count` chains, or blocks of them, one for each of so many threads."""
+    threads = min(threads, count)
+    if threads == 1:
+        run(slice(0, count))
+        return
+    cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        # Reading the results raises here whatever a thread raised.
+        list(pool.map(run, map(slice, cuts, cuts[1:])))

@@ -7,15 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import Chains, Flat, Form, Request, Source, Steps, row_keys
-from spinbench.backends.numba.gibbs.shared import (
-    CALLED,
-    INLINE,
-    JIT,
-    field,
-    log_add,
-    pull,
-)
+from spinbench.backends.numba.gibbs.form import Chains, Flat, Form, Request, Source, Steps
+from spinbench.backends.numba.gibbs.shared import CALLED, INLINE, JIT, field, log_add, pull, row_keys
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     ONE,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.bands import GATHERED, LANES, Bands, make_bands
-from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, no_fields, row_keys
+from spinbench.backends.numba.gibbs.form import Chains, Form, Request, Source, Steps, no_fields
 from spinbench.backends.numba.gibbs.shared import (
     FLUSH,
     INLINE,
@@ -21,6 +21,7 @@ from spinbench.backends.numba.gibbs.shared import (
     add_recent,
     draw,
     log_add,
+    row_keys,
     sum_factor,
     vector_width,
 )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from spinbench.backends.numba.gibbs.form import block_keys, in_blocks
+from spinbench.backends.numba.gibbs.shared import block_keys, in_blocks
 from spinbench.backends.numba.kernel_cache import CALLEE, Options
 from spinbench.backends.numba.simd import (
     LINE,

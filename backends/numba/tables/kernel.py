@@ -9,7 +9,8 @@ import numpy as np
 
 from spinbench.api import Backend, Model, States
 from spinbench.api.kernel import LookingKernel
-from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM, block_keys, keys_after, run_in_threads
+from spinbench.backends.numba.gibbs.form import CLIMB_STREAM, LOOK_STREAM
+from spinbench.backends.numba.gibbs.shared import block_keys, keys_after, run_in_threads
 from spinbench.backends.numba.simd import Array, empty_aligned, zeros_aligned
 from spinbench.backends.numba.tables.layout import (
     STATE,

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import block_keys, in_blocks, lane_blocks
-from spinbench.backends.numba.gibbs.shared import INLINE
+from spinbench.backends.numba.gibbs.shared import INLINE, block_keys, in_blocks, lane_blocks
 from spinbench.backends.numba.simd import (
     ZERO,
     Address,

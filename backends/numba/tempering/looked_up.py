@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinbench.backends.numba.gibbs.form import SUM, Flat, Steps, block_keys
+from spinbench.backends.numba.gibbs.form import SUM, Flat, Steps
 from spinbench.backends.numba.gibbs.pattern_lanes import (
     CHAINS,
     FLUSH,
@@ -27,7 +27,7 @@ from spinbench.backends.numba.gibbs.pattern_lanes import (
     pattern_of,
     word_pointers,
 )
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, block_keys
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,

@@ -13,10 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import PairwiseModel
-from spinbench.backends.numba.gibbs.form import SUM, Flat, Steps, block_keys, in_blocks, make_flat
+from spinbench.backends.numba.gibbs.form import SUM, Flat, Steps, make_flat
 from spinbench.backends.numba.gibbs.lanes import Block, Heat, update_row
 from spinbench.backends.numba.gibbs.looks import lane_slopes
-from spinbench.backends.numba.gibbs.shared import CALLED, FLUSH, JIT, add_recent, set_walk, sum_factor
+from spinbench.backends.numba.gibbs.shared import (
+    CALLED,
+    FLUSH,
+    JIT,
+    add_recent,
+    block_keys,
+    in_blocks,
+    set_walk,
+    sum_factor,
+)
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
     Array,

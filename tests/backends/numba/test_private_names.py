@@ -27,19 +27,19 @@ PUBLIC = {"numba", "numba.extending", "llvmlite"}
 # Names outside of `PUBLIC`, and the files that import them.
 PRIVATE = {
     # arrays and tuples inside intrinsics
-    "numba.core.cgutils": {"simd/arrays.py", "simd/checks.py", "simd/vector_sums.py"},
+    "numba.core.cgutils": {"simd/arrays.py", "simd/checks.py", "simd/memory.py", "simd/vector_sums.py"},
     "numba.np.arrayobj.make_array": {"simd/arrays.py", "simd/checks.py", "simd/memory.py"},
     "numba.np.arrayobj.populate_array": {"simd/arrays.py"},
     # intrinsics that Python calls while it generates code
     "numba.core.extending._Intrinsic": {"simd/vectors.py"},
     # what is replaced while a module is imported, for time alone
-    "numba.np.linalg": {"compiling.py"},
-    "numba.np.arraymath": {"compiling.py"},
+    "numba.np.linalg": {"kernel_cache.py"},
+    "numba.np.arraymath": {"kernel_cache.py"},
     # settings, errors, events and the lock around compiling: named in Numba's documentation, but not exported
     "numba.core.compiler_lock.global_compiler_lock": {"kernel_cache.py"},
     "numba.core.config": {"kernel_cache.py", "machine_code.py"},
     "numba.core.errors.TypingError": {"simd/memory.py"},
-    "numba.core.event": {"compiling.py"},
+    "numba.core.event": {"kernel_cache.py"},
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,12 @@ import pytest
 
 import spinbench
 from spinbench.backends.numba.buckets.kernel import NumbaBucketKernel
+from spinbench.methods.buckets import size, tuning
 from spinbench.methods.buckets.layout import factors_of, lay_out, problem_of
 from spinbench.methods.buckets.orders import search_orders
-from spinbench.methods.buckets.partition import partition
-from spinbench.methods.buckets.size import choose
+from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.models import FactorGraph, PairwiseModel
-from spinbench.models.generators import grid, random_regular, sherrington_kirkpatrick
+from spinbench.models.generators import grid, random_regular, sherrington_kirkpatrick, torus
 from spinbench.testing.laws.cases import enumerate_law
 
 BACKENDS = ("numpy", "numba")
@@ -163,10 +165,31 @@ def test_a_table_with_many_messages_costs_and_weighs_more() -> None:
         assert (found.looks, found.entries) == (len(at.maps), len(at.base))
     costs = NumbaBucketKernel.code.costs
     free = costs._replace(look=0.0, made=0.0)
-    assert not choose(logs, scopes, order.log2_total, free, 0.4, 2.0**30)[1].split
-    assert choose(logs, scopes, order.log2_total, costs, 0.4, 2.0**30)[1].split
-    assert not choose(logs, scopes, order.log2_total, costs, 4.0, 2.0**30)[1].split
-    assert choose(logs, scopes, order.log2_total, costs, 4.0, 2.0**28)[1].split  # maps of 300 MB, where tables take 67
+
+    def splits(costs: size.Costs, seconds: float, max_bytes: float) -> bool:
+        smallest = partial(partition, logs, scopes, size.SMALLEST)
+        return size.choose(logs, scopes, order.log2_total, costs, seconds, max_bytes, smallest)[1].split
+
+    assert not splits(free, 0.4, 2.0**30)
+    assert splits(costs, 0.4, 2.0**30)
+    assert not splits(costs, 4.0, 2.0**30)
+    assert splits(costs, 4.0, 2.0**28)  # maps of 300 MB, where tables take 67
+
+
+def test_the_smallest_mini_buckets_along_an_order_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short run asks for them several times: to begin with, to tighten the bound, and to compare orders."""
+    made = []
+
+    def count(logs: Sequence[float], scopes: Sequence[tuple[int, ...]], limit: float, *rest: float) -> Partition:
+        made.append((tuple(logs), tuple(scopes), limit))
+        return partition(logs, scopes, limit, *rest)
+
+    monkeypatch.setattr(tuning, "partition", count)
+    monkeypatch.setattr(size, "partition", count)
+    spinbench.run(torus(8, 8, coupling=0.3), "wmb", "numpy", 20, seed=1)
+    smallest = [call for call in made if call[2] == size.SMALLEST]
+    assert smallest
+    assert len(smallest) == len(set(smallest))
 
 
 def test_orders_that_need_too_much_memory_are_passed_over() -> None:
