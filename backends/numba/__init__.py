@@ -29,7 +29,7 @@ class NumbaBackend(NumpyBackend):
         count_compilation()
 
     def operations(self, kind: Callable[..., Operations]) -> Operations:
-        from spinbench.backends.numba.tables.jumps import find_operations_class
+        from spinbench.backends.numba.tables.operations import find_operations_class
 
         compiled: Callable[..., Operations] = find_operations_class(kind, self.precision)
         return super().operations(compiled)

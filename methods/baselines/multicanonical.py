@@ -35,12 +35,8 @@ from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.flat import FlatHistogramProgram, Tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
-from spinbench.methods.tempering.replicas import (
-    GraphReplicas,
-    anneal_particles,
-    build_graph_tables,
-    cumulative_barriers,
-)
+from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
+from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.methods.weighted_means import FloatArray, state_pairs, weighted_marginals
 
 # Bins between knots per unit of the barrier that the pilot run measures; smallest and largest number of bins.

@@ -37,7 +37,8 @@ from spinbench.mathematics.bennett import CONTRADICTED
 from spinbench.mathematics.claims import NOTHING
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import FloatArray, table_sweep
-from spinbench.methods.baselines.shells import LABEL_NATS, LOWEST_LEVEL, NestedSamplingProgram, Shells, Tables
+from spinbench.methods.baselines.climb import NestedSamplingProgram
+from spinbench.methods.baselines.shells import LABEL_NATS, LOWEST_LEVEL, Shells, Tables
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.weighted_means import state_pairs

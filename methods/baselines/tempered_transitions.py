@@ -34,7 +34,8 @@ from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.baselines.round_trips import Tables, TemperedTransitionsProgram
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import MIN_ROUND_TRIPS, NEGLIGIBLE_BARRIER, chain_means
-from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables, estimate_barriers, place_rungs
+from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
+from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
 from spinbench.methods.weighted_means import chain_estimate
 
 # Temperatures per unit of Λ². Where sweeps mix, the logarithm of the acceptance ratio is normal with variance 2π Λ² / T

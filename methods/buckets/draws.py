@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.foundation import deadline
-from spinbench.methods.buckets.layout import Array, Buckets
+from spinbench.methods.buckets.layout import Array, Buckets, FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 # Number of histogram bins of log weights below the bound; with `WIDTH` they reach 32 nats down.
 BINS = 128
 # Width of a bin in nats; the last bin also holds all smaller weights, zero weights included.

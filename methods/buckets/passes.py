@@ -14,12 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.foundation import deadline
-from spinbench.methods.buckets.layout import Array, Buckets
-
-FloatArray = npt.NDArray[np.float64]
+from spinbench.methods.buckets.layout import Array, Buckets, FloatArray
 
 
 class Work(NamedTuple):

@@ -18,10 +18,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.mathematics.rounding import Work
-from spinbench.methods.buckets.layout import Array, Buckets, factors_of, lay_out
+from spinbench.methods.buckets.layout import Array, Buckets, FloatArray, factors_of, lay_out
 from spinbench.methods.buckets.partition import Partition, partition
 from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.size import bytes_of, logs_of
@@ -29,8 +28,6 @@ from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.tuning import Code
 from spinbench.reference.network import IntArray
 from spinbench.reference.problem import Problem
-
-FloatArray = npt.NDArray[np.float64]
 
 # Initial sum of a bucket's negative weights; smallest and largest absolute weight. At weight 0 a mini-bucket would
 # contribute its maximum, whose gradient jumps.

@@ -7,20 +7,17 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.foundation import deadline
 from spinbench.mathematics import rounding
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets.anderson import Descent
-from spinbench.methods.buckets.layout import Array, Buckets, lay_out
+from spinbench.methods.buckets.layout import Array, Buckets, FloatArray, lay_out
 from spinbench.methods.buckets.partition import partition
 from spinbench.methods.buckets.passes import Passes
 from spinbench.methods.buckets.size import logs_of
 from spinbench.reference.network import FlatFactors, IntArray
 from spinbench.reference.orders.order import candidate_orders, pairs_of
-
-FloatArray = npt.NDArray[np.float64]
 
 # Learning rate of the exponentiated gradient of the weights, relative to a step of 1 of the weight shifts.
 _RATE = 1.0

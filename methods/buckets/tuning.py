@@ -16,9 +16,9 @@ from spinbench.foundation import deadline
 from spinbench.mathematics import rounding
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets import orders, size
-from spinbench.methods.buckets.layout import Array, Buckets, factors_of, lay_out
+from spinbench.methods.buckets.layout import Array, Buckets, FloatArray, factors_of, lay_out
 from spinbench.methods.buckets.partition import Partition, Scope, partition
-from spinbench.methods.buckets.passes import FloatArray, Passes, beliefs
+from spinbench.methods.buckets.passes import Passes, beliefs
 from spinbench.methods.buckets.tighten import Point, UpperBound
 from spinbench.methods.buckets.whole import Whole, hopeful, whole
 from spinbench.reference.problem import Problem

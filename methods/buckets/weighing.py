@@ -11,8 +11,7 @@ from spinbench.api import Bound, Estimate, Model, Trace
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, LogZParts, error_bound, t_factor
 from spinbench.methods.buckets import betting
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH
-from spinbench.methods.buckets.layout import Array, all_states, problem_of
-from spinbench.methods.buckets.passes import FloatArray
+from spinbench.methods.buckets.layout import Array, FloatArray, all_states, problem_of
 from spinbench.methods.exact import split_marginals
 from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
 

@@ -14,11 +14,8 @@ import numpy.typing as npt
 
 from spinbench.api import ForneyModel
 from spinbench.mathematics import forney as gauges
-from spinbench.methods.gauge.ascent.derivatives import slot_products
+from spinbench.methods.gauge.ascent.derivatives import FloatArray, IntArray, slot_products
 from spinbench.methods.gauge.ascent.objectives import LEAST_COSINE
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 EPS = float(np.finfo(np.float64).eps)
 # Largest exponent of 2 in quotients for which sums and products with gauge matrices stay within float64 (2^1023).

@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import ForneyModel
 from spinbench.methods.gauge.ascent import field_gauge
-from spinbench.methods.gauge.ascent.derivatives import slot_products
+from spinbench.methods.gauge.ascent.derivatives import FloatArray, slot_products
 from spinbench.methods.gauge.ascent.newton import End
 from spinbench.methods.gauge.ascent.objectives import barrier_weights
 from spinbench.methods.gauge.bounds import lower_bound_tables, mean_field_bound, node_beliefs, partial_sums
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass

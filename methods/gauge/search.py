@@ -15,18 +15,16 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import ForneyModel
 from spinbench.errors import ModelError
 from spinbench.methods.gauge.ascent import field_gauge, mean_field, point_mass
+from spinbench.methods.gauge.ascent.derivatives import FloatArray
 from spinbench.methods.gauge.ascent.newton import ON_HOST, End
 from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.methods.gauge.bounds import partial_sums
 from spinbench.methods.gauge.progress import Candidate, Ended, Report, first_report, look_at_gauge, look_at_point
 from spinbench.models.forney import build
-
-FloatArray = npt.NDArray[np.float64]
 
 # Mean-field sweeps between evaluations of the bound, which compute all gauged tables.
 SWEEPS = 16

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Estimate, Model, Trace
 from spinbench.mathematics import statistics
 from spinbench.mathematics.chains import FEWEST_CHAINS
 from spinbench.mathematics.claims import LEAST_DRAW, UNSEEN, Claim, LogZParts, error_bound, log_z_parts, t_factor
-from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
+from spinbench.methods.weighted_means import FloatArray, group_sums, ratio_means, with_bounds
 from spinbench.models.conditionals import split_fields, uniform_marginals
-
-FloatArray = npt.NDArray[np.float64]
 
 # Effective number of runs below which estimates get a warning: 10 of 40 measured SMC answers were off by three standard
 # errors (root mean square), and none of the 16 with at least this many effective runs.

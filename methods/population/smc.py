@@ -32,8 +32,8 @@ from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.population.program import PopulationProgram, Tables
+from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
 from spinbench.methods.tempering.pt import make_replicas, plan_replicas
-from spinbench.methods.tempering.replicas import estimate_barriers, place_rungs
 
 # Temperatures per unit of the barrier: between neighbours the relative variance of a weight is about a fifth, so that
 # resampling loses few particles.

@@ -18,9 +18,8 @@ from spinbench.mathematics.claims import (
     memory_share,
     t_factor,
 )
-from spinbench.methods.weighted_means import ChainMeans
+from spinbench.methods.weighted_means import ChainMeans, FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer]
 
 # Smallest number of round trips of all ladders; with fewer, a mode beyond the barrier may be missed: of 23 runs that

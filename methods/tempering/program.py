@@ -103,12 +103,8 @@ class TemperingProgram(ChainProgram):
     def step(self, key: Key, t: Tables, state: State, index: Index) -> State:
         """Sweeps of all replicas, then swaps of even or odd rungs."""
         xp, backend, replicas = self._xp, self._backend, self._replicas_for(t.replicas, self._backend)
-        flat, beta = (
-            xp.reshape(state.x, (state.x.shape[0], -1)),
-            self._backend.take(state.rungs.betas, state.places.rung),
-        )
-        beta = xp.reshape(beta, (-1,))
-        x, p = flat, state.p
+        beta = xp.reshape(backend.take(state.rungs.betas, state.places.rung), (-1,))
+        x, p = xp.reshape(state.x, (state.x.shape[0], -1)), state.p
         for k in range(self._sweeps):
             x, fresh = replicas.sweep(backend.fold_in(key, k + 1), t.replicas, x, beta)
             p = fresh if k == 0 else p + fresh

@@ -46,6 +46,7 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import chain_means, estimate_log_z_ratio, summarise_travel
+from spinbench.methods.tempering.pilot import FloatArray, estimate_barriers, place_rungs
 from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
 from spinbench.methods.tempering.replicas import (
     GraphReplicas,
@@ -54,12 +55,9 @@ from spinbench.methods.tempering.replicas import (
     PairTables,
     build_graph_tables,
     build_pair_tables,
-    estimate_barriers,
-    place_rungs,
 )
 from spinbench.methods.weighted_means import chain_estimate
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 # Largest number of rungs that may be requested.
 MAX_RUNGS = 1024
@@ -130,9 +128,7 @@ class ParallelTempering(Method[Tables]):
 
 def make_replicas(tables: PairTables | GraphTables, backend: Backend) -> Replicas:
     """Of what the tables hold."""
-    if isinstance(tables, PairTables):
-        return PairReplicas(backend)
-    return GraphReplicas(backend)
+    return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 
 
 def plan_replicas(model: Model) -> tuple[PairTables | GraphTables, IntArray, FloatArray, FloatArray]:
@@ -148,6 +144,6 @@ def plan_replicas(model: Model) -> tuple[PairTables | GraphTables, IntArray, Flo
 
 def is_binary_pairwise(model: Model) -> bool:
     """Whether biases and couplings of binary variables are all there is."""
-    if isinstance(model, PairwiseModel):
-        return True
-    return not model.has_zeros and model.all_binary and all(len(factor.scope) <= 2 for factor in model.factors)
+    return isinstance(model, PairwiseModel) or (
+        not model.has_zeros and model.all_binary and all(len(factor.scope) <= 2 for factor in model.factors)
+    )

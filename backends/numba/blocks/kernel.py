@@ -119,14 +119,14 @@ class BlocksKernel(Kernel[Tables, BlocksState]):
     def __init__(self, method: Blocks, backend: Backend, model: Model, tables: Tables) -> None:
         real = np.dtype(backend.precision)
         self._t, self._looks, self._lanes = tables, method.log_z != "none", LINE // real.itemsize
-        self._maps, room = make_maps(tables)
+        self._maps, entries, rows = make_maps(tables)
         self._weights = make_weights(tables, real)
         bases, variables, strides = (
             np.ascontiguousarray(part.T, dtype=np.int32) for part in (tables.offsets, tables.members, tables.strides)
         )
         self._entries = Entries(tables.values, np.array(0), bases, variables, strides)
-        rows = max(room.rows, len(tables.states)) + 1
-        W, T, A = (zeros_aligned((size, self._lanes), real) for size in (rows, room.entries, rows))
+        rows = max(rows, len(tables.states)) + 1
+        W, T, A = (zeros_aligned((size, self._lanes), real) for size in (rows, entries, rows))
         bases, u = np.zeros(self._lanes, dtype=np.int64), np.zeros((len(tables.places), self._lanes))
         lost = zeros_aligned((len(tables.places), self._lanes), real)
         self._room = Room(W, T, A, bases, u, lost)

@@ -65,15 +65,8 @@ class Maps(NamedTuple):
     parent: Array
 
 
-class Extent(NamedTuple):
-    """What the largest block takes: entries of tables, and rows."""
-
-    entries: int
-    rows: int
-
-
-def make_maps(t: Tables) -> tuple[Maps, Extent]:
-    """From the tables of a plan."""
+def make_maps(t: Tables) -> tuple[Maps, int, int]:
+    """From the tables of a plan, and what the largest block takes: entries of tables, and rows."""
     groups_by_bucket = [_group_factors_by_axes(t, b) for b in range(len(t.variable))]
     groups = [(b, axes, links) for b, some in enumerate(groups_by_bucket) for axes, links in some]
     group_starts = starts_of([len(some) for some in groups_by_bucket])
@@ -127,7 +120,7 @@ def make_maps(t: Tables) -> tuple[Maps, Extent]:
         share=t.share,
         parent=t.parent,
     )
-    return maps, Extent(int(entry_extents.max()), int((group_extents + message_extents).max()))
+    return maps, int(entry_extents.max()), int((group_extents + message_extents).max())
 
 
 def _offsets_within_blocks(sizes: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:

@@ -15,7 +15,7 @@ from spinbench.backends.numba.simd import ULP, chain_keys, exp, hash64, log
 from spinbench.mathematics.graphs.factor_tables import starts_of
 from spinbench.methods.buckets import kernel, lower_kernel, passes, size, tuning
 from spinbench.methods.buckets.draws import BINS, DEAD, WIDTH, DrawSums
-from spinbench.methods.buckets.layout import Array, Buckets
+from spinbench.methods.buckets.layout import Array, Buckets, FloatArray
 
 # Fast-math flags without "ninf": log 0 occurs and must stay -∞.
 OPTIONS: Options = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "arcp", "nsz", "reassoc"}}
@@ -39,10 +39,10 @@ class Source(NamedTuple):
 class CompiledPasses(passes.Passes):
     """Both passes."""
 
-    def forward(self, theta: passes.FloatArray, weights: passes.FloatArray) -> float:
+    def forward(self, theta: FloatArray, weights: FloatArray) -> float:
         return float(forward(self.at, theta, weights, self.work))
 
-    def backward(self) -> tuple[passes.FloatArray, passes.FloatArray]:
+    def backward(self) -> tuple[FloatArray, FloatArray]:
         backward(self.at, self.work)
         return self.work.shifts, self.work.entropies
 

@@ -20,10 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Chains, Copies, Form, Request, Source, Steps, no_fields
-from spinbench.backends.numba.gibbs.patterns import PIECE, Words, decide, make_words
-from spinbench.backends.numba.gibbs.shared import INLINE, JIT, add_recent, block_keys, in_blocks
+from spinbench.backends.numba.gibbs.patterns import PIECE, Words, make_words
+from spinbench.backends.numba.gibbs.shared import INLINE, JIT, WRITTEN_OUT, add_recent, block_keys, in_blocks
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.simd import (
+    GOLDEN_GAMMA,
     Address,
     Array,
     address,
@@ -67,6 +68,26 @@ class Block(NamedTuple):
     recent: Address
     patterns: Address
     hashes: Address
+
+
+@njit(**WRITTEN_OUT)
+def decide(thresholds, first, entries, hashes, state, marks, parts):
+    """The states of the lanes of a vector whose highest bits are equal to the threshold's, from further bits.
+
+    marks: (0, 1, a state of 1), of the states' type: 1 in `state` says which lanes those are. entries: of the lanes in
+    `thresholds`, from `first` on. parts: a tuple of as many numbers as lanes share one of the `hashes`.
+    """
+    none, equal, every = marks
+    shared = np.int64(len(parts))
+    # The highest bits were equal; the rest of the threshold is compared with as many new random bits.
+    bits_used = np.uint64(64 // shared)
+    for lane in range(8 * shared):
+        if load(state, lane) == equal:
+            hashed = load(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
+            threshold = load(thresholds, first + np.int64(load(entries, lane)))
+            rest = mix64(hashed) >> bits_used
+            below = rest < (threshold & (np.uint64(2**64 - 1) >> bits_used))
+            store(state, lane, every if below else none)
 
 
 @njit(**INLINE)

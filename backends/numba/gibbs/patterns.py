@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from spinbench.backends.numba.gibbs.form import Flat
-from spinbench.backends.numba.gibbs.shared import WRITTEN_OUT
-from spinbench.backends.numba.simd import GOLDEN_GAMMA, Array, Real, load, mix64, store, zeros_aligned
+from spinbench.backends.numba.simd import Array, Real, zeros_aligned
 
 # Largest number of neighbours with tables: an update looks up two vectors of 32 entries, and a seventh neighbour would
 # double both that and the tables.
@@ -133,23 +131,3 @@ def with_spare(table: Array) -> Array:
     padded = zeros_aligned((len(table) + SPARE,), table.dtype)
     padded[: len(table)] = table
     return padded
-
-
-@nb.njit(**WRITTEN_OUT)
-def decide(thresholds, first, entries, hashes, state, marks, parts):
-    """The states of the lanes of a vector whose highest bits are equal to the threshold's, from further bits.
-
-    marks: (0, 1, a state of 1), of the states' type: 1 in `state` says which lanes those are. entries: of the lanes in
-    `thresholds`, from `first` on. parts: a tuple of as many numbers as lanes share one of the `hashes`.
-    """
-    none, equal, every = marks
-    shared = np.int64(len(parts))
-    # The highest bits were equal; the rest of the threshold is compared with as many new random bits.
-    bits_used = np.uint64(64 // shared)
-    for lane in range(8 * shared):
-        if load(state, lane) == equal:
-            hashed = load(hashes, lane // shared) + GOLDEN_GAMMA * np.uint64(lane % shared + 1)
-            threshold = load(thresholds, first + np.int64(load(entries, lane)))
-            rest = mix64(hashed) >> bits_used
-            below = rest < (threshold & (np.uint64(2**64 - 1) >> bits_used))
-            store(state, lane, every if below else none)

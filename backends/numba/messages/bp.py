@@ -25,7 +25,7 @@ from spinbench.api import Backend, Model, States, sweeps
 from spinbench.backends.numba.kernel_cache import njit
 from spinbench.backends.numba.messages import schedules
 from spinbench.backends.numba.messages.mf import FixedPointKernel
-from spinbench.backends.numba.messages.tables import Queue, make_factors, make_queue, work_space
+from spinbench.backends.numba.messages.tables import Factors, Queue, make_factors, work_space
 from spinbench.backends.numba.simd import Array
 from spinbench.mathematics.graphs.message_layouts import Graph
 from spinbench.methods.messages.bp import START, BeliefPropagation, Tables, start_messages
@@ -117,6 +117,13 @@ class BPKernel(FixedPointKernel):
         if queue is not None:
             return float(schedules.residual_sweep(*at, Queue(*(part[c] for part in queue)), begun, self._tolerance))
         return float(schedules.sequential_sweep(*at))
+
+
+def make_queue(factors: Factors, messages: Array) -> Queue:
+    """For messages (r, M); a chain's first sweep fills it."""
+    slots = (len(messages), len(factors.slots))
+    heap, place = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=np.int64)
+    return Queue(np.empty_like(messages), heap, place, np.zeros(slots, dtype=messages.dtype))
 
 
 def _largest_field(graph: Graph) -> float:

@@ -137,13 +137,6 @@ def work_space(factors: Factors) -> Work:
     return Work(np.empty(int(states)), np.empty(order, dtype=np.int64), np.empty(2 * cards.max(initial=1)))
 
 
-def make_queue(factors: Factors, messages: Array) -> Queue:
-    """For messages (r, M); a chain's first sweep fills it."""
-    slots = (len(messages), len(factors.slots))
-    heap, place = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=np.int64)
-    return Queue(np.empty_like(messages), heap, place, np.zeros(slots, dtype=messages.dtype))
-
-
 def _pieces(graph: Graph) -> Iterator[tuple[Array, Array, Array]]:
     """(members (n, d), message entries (n, d), log tables) of each group of factors, largest entries 0."""
     variable, start = graph.variable, 0

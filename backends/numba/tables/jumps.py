@@ -1,30 +1,15 @@
-"""The jumps of `zanella` in compiled code: chain by chain, all jumps of a step in one call; and which operations over
-arrays are compiled, and how, before the first step of a run."""
+"""The jumps of `zanella` in compiled code: chain by chain, all jumps of a step in one call."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 
 from spinbench.api import Array, Precision
-from spinbench.api.backend import Operations
 from spinbench.backends.numba.gibbs.shared import JIT
 from spinbench.backends.numba.kernel_cache import njit
-from spinbench.backends.numba.tables.array_sweeps import (
-    CALLED,
-    CompiledForestDraws,
-    CompiledTableBath,
-    compile_forest_draws,
-    compile_table_bath,
-    find_logits,
-    small_model_tables,
-)
-from spinbench.mathematics.heat_bath.table_updates import TableBath
-from spinbench.methods.baselines.draws import ForestDraws
+from spinbench.backends.numba.tables.array_sweeps import CALLED, find_logits, small_model_tables
 from spinbench.methods.baselines.jumps import MIN_TOTAL_RATE, Jumps, State, Tables
 from spinbench.methods.baselines.zanella import Zanella
 
@@ -138,22 +123,3 @@ def _set_rates(u, last, x, logits, rates, sums):
         # Barker's rate σ(change), with exponentials of negative numbers only, which do not overflow.
         rates[u, k] = 0 if blocked else math.exp(min(change, type(change)(0))) / (1 + math.exp(-abs(change)))
         sums[u] += rates[u, k]
-
-
-# Array operations by class: the compiled class that replaces it, and a function that compiles its kernels.
-COMPILED: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[[Precision], None]]] = {
-    TableBath: (CompiledTableBath, compile_table_bath),
-    ForestDraws: (CompiledForestDraws, compile_forest_draws),
-    Jumps: (CompiledJumps, compile_jumps),
-}
-
-
-@cache
-def find_operations_class(kind: Callable[..., Operations], precision: Precision) -> Callable[..., Operations]:
-    """The class of operations in compiled code, or `kind` itself where there is none."""
-    if kind not in COMPILED:
-        return kind
-    compiled, compile_all = COMPILED[kind]
-    # Before the first step of a run, so that no step's time includes compilation.
-    compile_all(precision)
-    return compiled

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import ForneyModel
+from spinbench.methods.gauge.ascent.derivatives import FloatArray
 from spinbench.methods.gauge.ascent.newton import ON_HOST, Ascents, End, Maximisation
 from spinbench.methods.gauge.ascent.objectives import Formulas
-
-FloatArray = npt.NDArray[np.float64]
 
 # Smallest weight of every log f, divided by 2^d: entries on which q has no weight would otherwise shrink to 1e-17 and
 # change their sign by rounding.

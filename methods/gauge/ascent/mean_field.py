@@ -11,15 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Array, ForneyModel, Namespace, Precision
 from spinbench.foundation.arithmetic import take
 from spinbench.mathematics.graphs.colouring import colouring
-from spinbench.methods.gauge.ascent.derivatives import slot_products
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from spinbench.methods.gauge.ascent.derivatives import FloatArray, IntArray, slot_products
 
 # Stands for log 0 during the iteration: exp(FLOOR) is far below rounding, also in Z. Where finite entries are as low as
 # that, log 0 is `DEEPER` times the lowest. `bound` evaluates the tables with their exact zeros.

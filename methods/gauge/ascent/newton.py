@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import ForneyModel
+from spinbench.methods.gauge.ascent.derivatives import FloatArray
 from spinbench.methods.gauge.ascent.linear import BandSolver
 from spinbench.methods.gauge.ascent.objectives import KEPT, Formulas, Weights, derivative_places, formulas_of
 
-FloatArray = npt.NDArray[np.float64]
 Tables = tuple[FloatArray, ...]
 # Reason why an ascent ended; "" while it runs. Converged: "gradient" (gradient below the tolerance), "flat" and "slow"
 # (steps hardly raise the value any more). Not converged: "stalled" (no step raises the value although the gradient is

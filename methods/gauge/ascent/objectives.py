@@ -20,18 +20,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import Array, Namespace
 from spinbench.methods.gauge.ascent.derivatives import (
+    IntArray,
     angle_derivatives,
     hessian_places,
     joint_derivatives,
     slot_products,
 )
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Smallest cos(φ - ψ) of an edge: the condition number of its gauge is at most twice the inverse.
 LEAST_COSINE = 1e-4

@@ -6,14 +6,12 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spinbench.api import ForneyModel
 from spinbench.mathematics import forney as gauges
+from spinbench.methods.gauge.ascent.derivatives import FloatArray
 from spinbench.methods.gauge.ascent.newton import ON_HOST, Ascents, End, Maximisation
 from spinbench.methods.gauge.ascent.objectives import Formulas
-
-FloatArray = npt.NDArray[np.float64]
 
 # Weight of Σ log cos(φ - ψ), times δ: without the term, lines and cycles converge to singular gauges.
 CONDITIONING = 0.1

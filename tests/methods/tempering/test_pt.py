@@ -16,8 +16,8 @@ from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import replace_zeros
 from spinbench.methods.tempering.estimates import Travel, common_drift, estimate_log_z_ratio
 from spinbench.methods.tempering.ladders import Ladders, Rungs
+from spinbench.methods.tempering.pilot import place_rungs
 from spinbench.methods.tempering.pt import ParallelTempering
-from spinbench.methods.tempering.replicas import place_rungs
 from spinbench.models import PairwiseModel
 
 GRAPH = graph(

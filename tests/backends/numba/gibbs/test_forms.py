@@ -14,8 +14,8 @@ from spinbench.backends.numba.gibbs import pattern_lanes, sites
 from spinbench.backends.numba.gibbs.dense import Dense
 from spinbench.backends.numba.gibbs.kernel import GibbsKernel
 from spinbench.backends.numba.gibbs.lanes import Lanes
+from spinbench.backends.numba.gibbs.pattern_lanes import decide
 from spinbench.backends.numba.gibbs.pattern_rows import PatternRows
-from spinbench.backends.numba.gibbs.patterns import decide
 from spinbench.backends.numba.gibbs.single_updates import SingleUpdates
 from spinbench.backends.numba.simd.memory import address
 from spinbench.backends.numba.simd.random import GOLDEN_GAMMA, chain_keys
