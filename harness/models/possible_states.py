@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 
@@ -15,6 +16,8 @@ from spinbench.models.origin import Origin
 from spinbench.models.pairwise import PairwiseModel
 
 BoolArray = npt.NDArray[np.bool_]
+# Entries of tables that are looked at together.
+MAX_STACKED_ENTRIES = 2**20
 # Largest finite |log weight| by precision: sums with it keep two decimals of other terms (three and a half in float64).
 MAX_LOG_WEIGHT: Mapping[str, float] = {"float32": 1e5, "float64": 1e12}
 
@@ -61,13 +64,12 @@ def _pruning_factors(flat: FactorArrays, has_zeros: BoolArray) -> list[int]:
     pruning: list[int] = []
     for indices, _, shape in flat.group_by_shape():
         indices = indices[has_zeros[indices]]
-        if not indices.size:
-            continue
-        supports = flat.stack_tables(indices, shape) > -np.inf
-        for axis in range(len(shape)):
-            others = tuple(k for k in range(1, supports.ndim) if k != axis + 1)
-            alive = np.asarray(supports.any(axis=others))
-            pruning += indices[~alive.all(axis=1)].tolist()
+        for part in np.split(indices, range(0, indices.size, 1 + MAX_STACKED_ENTRIES // math.prod(shape)))[1:]:
+            supports = flat.stack_tables(part, shape) > -np.inf
+            for axis in range(len(shape)):
+                others = tuple(k for k in range(1, supports.ndim) if k != axis + 1)
+                alive = np.asarray(supports.any(axis=others))
+                pruning += part[~alive.all(axis=1)].tolist()
     return sorted(set(pruning))
 
 
