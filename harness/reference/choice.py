@@ -99,6 +99,8 @@ def _by_cost(problem: Problem, solvers: Solvers, plugins_last: bool | None, *, s
     enough = max(_CHEAP, solvers.search_seconds(size))
     costly: list[Solver] = []
     for stage in solvers.stages(size):
+        # No order is worth more than the answer that there is without one.
+        problem.search_seconds = min(problem.search_seconds, *(s.seconds for s in costly), math.inf)
         solvers_of_stage = _applicable(problem, stage, solvers, sampling=sampling)
         yield from sorted((s for s in solvers_of_stage if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in solvers_of_stage if s.seconds > enough]

@@ -53,7 +53,7 @@ def slice_elimination(whole: Elimination, max_bytes: int, *, marginals: bool) ->
                 whole.problem.remarks.append(f"more than {MAX_SLICES} slices would be needed, and no more are run")
             break
         sliced = SlicedElimination(whole, chosen)
-        sliced.workers = min(cores, count, max_bytes // sliced.memory(marginals=marginals))
+        sliced.workers = min(cores, count, max_bytes // max(sliced.memory(marginals=marginals), 1))
         if sliced.workers:
             fitting.append(sliced)
         if sliced.workers == min(cores, count):

@@ -34,8 +34,9 @@ from spinbench.reference.orders.order import ENTRY_SECONDS, elimination_order, f
 from spinbench.reference.problem import NetworkProblem, NotApplicableError, Problem
 from spinbench.reference.solver import Solver, draw_states
 
-# Degree from which counting may beat elimination: a binary variable with fewer neighbours is eliminated in 2^8 entries.
-MIN_DEGREE = 8
+# Degree from which counting may beat elimination: a binary variable with fewer neighbours is eliminated in 2^8 entries;
+# and log2 of the entries that make up for a lower one, of variables of many states.
+MIN_DEGREE, MIN_BITS = 8, 20
 # Largest number of classes, whose elimination order is found in about a second.
 MAX_CLASSES = 2000
 # Number of variables up to which an elimination order is found in milliseconds.
@@ -45,6 +46,8 @@ COMPARISON_SECONDS = 1e-4
 # Measured over predicted seconds of `BucketTree` on tables of counts: 1.6 to 2.2 on networks of UAI-2006, whose cliques
 # have some 20 axes of two compositions.
 SUM_RATIO = 1.7
+# Seconds per number of a composition, which Python makes one by one.
+COUNT_SECONDS = 8e-8
 # log2 of the most entries of a variable's table with its neighbours where it is summed out: more take seconds.
 MAX_INNER_BITS = 22
 
@@ -217,11 +220,13 @@ class Exchangeable(Solver):
         count = int((degrees > MAX_NEIGHBOURS).sum())
         # Variables with enough neighbours for merging to pay.
         least = max(2, count - MAX_CLASSES)
-        if (degrees >= MIN_DEGREE).sum() < least:
+        bits = np.log2(problem.cardinalities)
+        if ((degrees >= MIN_DEGREE) | ((degrees + 1) * bits >= MIN_BITS)).sum() < least:
             return True
         if count < size:
             pairs = pairs_without(inner_variables(size, pairs), pairs)
-            if (np.bincount(pairs.ravel(), minlength=size) >= MIN_DEGREE).sum() < least:
+            degrees = np.bincount(pairs.ravel(), minlength=size)
+            if ((degrees >= MIN_DEGREE) | ((degrees + 1) * bits >= MIN_BITS)).sum() < least:
                 return True
         if size > FEW:
             return False
@@ -232,7 +237,7 @@ class Exchangeable(Solver):
         if not self.complete:
             return math.inf
         sums = SUM_RATIO * BucketTree.sum_seconds(self.count_order) * (1.0 if marginals else BucketTree.log_z_share)
-        tables = min(self.entries + self.count_entries, 2**62) * BucketTree.entry_seconds
+        tables = min(self.entries, 2**62) * BucketTree.entry_seconds + min(self.count_entries, 2**62) * COUNT_SECONDS
         return 1e-3 + sums + tables + 2e-4 * len(self.classes.sizes) + 1e-5 * len(self.inner)
 
     def memory(self, *, marginals: bool) -> int:
