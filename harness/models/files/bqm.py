@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_number, to_float_array
-from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.format import MAX_UNMENTIONED_STATES, Format, ModelFile
 from spinbench.models.files.npz import parse_labels
 from spinbench.models.files.text import Tokens
-from spinbench.models.files.uai import MAX_UNMENTIONED_STATES
 from spinbench.models.pairwise import PairwiseModel
 
 if TYPE_CHECKING:

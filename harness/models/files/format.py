@@ -20,6 +20,8 @@ from spinbench.models.pairwise import PairwiseModel
 FloatArray = npt.NDArray[np.float64]
 # Largest number of entries of all tables together: 512 MiB.
 MAX_ENTRIES = 2**26
+# Largest number of states of variables that a file only declares.
+MAX_UNMENTIONED_STATES = 2**20
 # Largest deviation from 1 of a row's sum: files with few digits round.
 TOLERANCE = 1e-2
 Model = PairwiseModel | FactorGraph

@@ -30,8 +30,7 @@ from spinbench.errors import ModelError
 from spinbench.foundation.remarks import remark
 from spinbench.models.checks import to_float_array
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files.format import Format, ModelFile
-from spinbench.models.files.uai import MAX_UNMENTIONED_STATES
+from spinbench.models.files.format import MAX_UNMENTIONED_STATES, Format, ModelFile
 from spinbench.models.lattices import bipartite_edges
 from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.pairwise import PairwiseModel

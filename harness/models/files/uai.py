@@ -12,15 +12,13 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.convert import to_factor_graph
 from spinbench.models.factor_graph import Factor, FactorArrays, FactorGraph
-from spinbench.models.files.format import Format, ModelFile
+from spinbench.models.files.format import MAX_UNMENTIONED_STATES, Format, ModelFile
 from spinbench.models.files.text import SMALLEST_NORMAL, Tokens, parse_log_weights
 from spinbench.models.files.uai_layout import find_scopes, find_tables, take_diagonals
 from spinbench.models.pairwise import PairwiseModel
 
 FloatArray = npt.NDArray[np.float64]
 Entries = Callable[[Tokens, slice, npt.ArrayLike], FloatArray]
-# Largest number of states of variables that a file only declares.
-MAX_UNMENTIONED_STATES = 2**20
 # A "c" followed by a blank; a "c" that begins a word is no comment.
 _COMMENT = re.compile(rb"(?m)^c(?!\S)[^\n]*")
 _MARK = re.compile(rb"#[^\n]*")

@@ -181,6 +181,19 @@ def test_complete_graph_with_some_odd_variables(n):
     assert answer.probabilities[-1] == pytest.approx(np.sum(np.exp(np.array(logs) - log_z) @ k) / n, rel=1e-11)
 
 
+@pytest.mark.parametrize(("n", "states"), [(7, 8), (6, 14)])
+def test_few_variables_of_many_states_are_counted(n, states):
+    """Before an order is searched for, though each has few neighbours."""
+    rng = np.random.default_rng(n)
+    table, field = rng.normal(size=(states, states)), rng.normal(size=states)
+    factors = [(edge, table + table.T) for edge in complete(n).tolist()] + [((v,), field) for v in range(n)]
+    model = FactorGraph.from_log_tables([states] * n, factors)
+    answer = reference.solve(model, cache=False)
+    assert answer.method == "exchangeable"
+    eliminated = reference.solve(model, method="bucket_tree", cache=False, marginals=False)
+    assert answer.log_z == pytest.approx(eliminated.log_z, rel=1e-12)
+
+
 def test_hard_zeros_within_a_class():
     """5! colourings of the complete graph of 5, none with 4 colours; independent sets of a complete graph."""
 

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from spinbench.errors import ModelError
 from spinbench.models.checks import check_number
 from spinbench.models.factor_graph import FactorGraph
-from spinbench.models.files.format import ModelFile
-from spinbench.models.files.uai import MAX_UNMENTIONED_STATES
+from spinbench.models.files.format import MAX_UNMENTIONED_STATES, ModelFile
 from spinbench.models.names import StateNames
 
 FloatArray = npt.NDArray[np.float64]

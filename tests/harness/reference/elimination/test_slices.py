@@ -111,6 +111,13 @@ def test_memory_is_kept_by_more_slices_and_time_refuses() -> None:
         spinbench.exact(model, max_gib=gib / 8, budget="1 ms", cache=False)
 
 
+def test_memory_for_single_states_alone_holds_all_variables() -> None:
+    tables = np.random.default_rng(5).normal(size=(2, 4, 4))
+    model = FactorGraph.from_log_tables([4, 4, 4], [((0, 1), tables[0]), ((1, 2), tables[1])])
+    answer = reference.solve(model, method="bucket_tree", max_bytes=1, cache=False, marginals=False)
+    assert answer.log_z == pytest.approx(reference.solve(model, method="enumeration", cache=False).log_z, rel=1e-12)
+
+
 def test_slices_that_would_be_too_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Along a lattice, 2^26 slices of 24 rows take a tenth of the memory of the whole."""
     monkeypatch.setattr(orders, "SEARCH_SECONDS", 0.1)
