@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -180,8 +178,15 @@ class Tuner:
             minibuckets = partition(logs, scopes, limit)
         else:
             max_bytes = limits.max_gib * 2**30
-            smallest, costs = partial(self._smallest_parts, order, logs, scopes), self._code.costs
-            limit, minibuckets = size.choose(logs, scopes, order.log2_total, costs, seconds, max_bytes, smallest)
+            limit, minibuckets = size.choose(
+                logs,
+                scopes,
+                order.log2_total,
+                self._code.costs,
+                seconds,
+                max_bytes,
+                lambda: self._smallest_parts(order, logs, scopes),
+            )
         needed = size.bytes_of(minibuckets) / 2**30
         if needed > limits.max_gib or minibuckets.entries >= 2.0**31:
             raise UnsupportedError(
@@ -190,7 +195,7 @@ class Tuner:
             )
         return Cut(order, factors, limit, minibuckets)
 
-    def _smallest_parts(self, order: Order, logs: Sequence[float], scopes: Sequence[Scope]) -> Partition:
+    def _smallest_parts(self, order: Order, logs: list[float], scopes: list[Scope]) -> Partition:
         """Of the least limit. Short runs ask for it several times along the same order, in a fifth of their time."""
         key = order.order.tobytes()
         if key not in self._smallest:
