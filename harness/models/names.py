@@ -156,7 +156,7 @@ class _WordReader:
     def find_variable(self, word: str) -> Hashable:
         """The label, or number, of a variable."""
         if word not in self._labels:
-            listed = ", ".join(list(self._labels)[:_MAX_LISTED])
+            listed = ", ".join([*list(self._labels)[:_MAX_LISTED], *["…"] * (len(self._labels) > _MAX_LISTED)])
             raise ModelError(f"{self._source}: no variable is named {word!r}; there are {listed}")
         return self._labels[word]
 

@@ -14,6 +14,7 @@ from spinbench.foundation import deadline
 from spinbench.foundation.remarks import left_out
 from spinbench.models import Model
 from spinbench.reference.orders import goatd
+from spinbench.reference.orders.order import SEARCH_SHARE
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.progress import Progress, report_progress
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
@@ -99,8 +100,8 @@ def _by_cost(problem: Problem, solvers: Solvers, plugins_last: bool | None, *, s
     enough = max(_CHEAP, solvers.search_seconds(size))
     costly: list[Solver] = []
     for stage in solvers.stages(size):
-        # No order is worth more than the answer that there is without one.
-        problem.search_seconds = min(problem.search_seconds, *(s.seconds for s in costly), math.inf)
+        # An order is worth no more than an answer that there is without one.
+        problem.search_seconds = min(problem.search_seconds, *(SEARCH_SHARE * s.seconds for s in costly), math.inf)
         solvers_of_stage = _applicable(problem, stage, solvers, sampling=sampling)
         yield from sorted((s for s in solvers_of_stage if s.seconds <= enough), key=lambda s: s.seconds)
         costly += [s for s in solvers_of_stage if s.seconds > enough]

@@ -84,7 +84,7 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
         raise ModelError(f"variables={variables!r} was given; a list of labels or numbers is needed")
     for each in variables:
         if not isinstance(each, Hashable) or each not in numbers:
-            listed = ", ".join(map(str, itertools.islice(numbers, 8)))
+            listed = ", ".join([*map(str, itertools.islice(numbers, 8)), *["…"] * (len(numbers) > 8)])
             raise ModelError(f"{model.name}: no variable is named {each!r}; there are {listed}")
     indices = [numbers[each] for each in variables]
     shape = tuple(origin.cardinalities[v] for v in indices)

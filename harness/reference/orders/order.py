@@ -45,6 +45,8 @@ SEARCH_SECONDS = 10.0
 # Longest search in seconds while the best order exceeds `AFFORDABLE`, and after a round without improvement: a model
 # that is too wide is refused within 3 s of CPU time, of which the search of copies takes as much again.
 HOPELESS_SECONDS, VAIN_SECONDS = 1.0, 0.5
+# log2 of the factor by which a round that was not in vain lowers the entries.
+LEAST_GAIN = 0.1
 # Largest factor that a search gains after a round without improvement: 3.1 on linkage_15, 1 on lattices.
 LATE_GAIN = 8.0
 # Seconds of the first portfolio; each later one has twice as long.
@@ -161,7 +163,7 @@ def _search(cardinalities: Sequence[int], pairs: IntArray, seconds: float, seed:
         for order in goatd.portfolio_orders(cardinalities, pairs, seed, budget):
             candidate = order_cost(order, cardinalities, pairs, best.log2_total)
             best = min(best, candidate, key=lambda searched: searched.log2_total)
-        better = best is not before
+        better = best.log2_total < before.log2_total - LEAST_GAIN
         spent, budget, seed = spent + time.perf_counter() - since, 2 * budget, seed + 1
     if best.log2_total < HOPELESS:
         return order_cost(depth_first(best.order, cardinalities, pairs), cardinalities, pairs, lattice=best.lattice)
@@ -195,13 +197,13 @@ def _worth(best: Order, seconds: float, max_bytes: float, better: bool) -> float
     """Seconds that the clocked search may have taken so far, given whether its last round found a better order."""
     if best.log2_total > SEARCHABLE:
         return 0.0
-    share, most_entries, hopeless_seconds = SEARCH_SHARE, 2.0**AFFORDABLE, HOPELESS_SECONDS
+    # measured: slices that fit half of the memory took 4 times as long as the whole, slices that fit an eighth 70 times
+    excess = max(1.0, ENTRY_BYTES * best.entries / max_bytes)
+    share, most_entries, hopeless_seconds = SEARCH_SHARE * excess**2, 2.0**AFFORDABLE, HOPELESS_SECONDS
     if not better:
         share, most_entries, hopeless_seconds = VAIN_SEARCH_SHARE, entries_within_reach(seconds), VAIN_SECONDS
     limit = min(seconds, SEARCH_SECONDS if best.entries < most_entries else hopeless_seconds)
-    # measured: slices that fit half of the memory took 4 times as long as the whole, slices that fit an eighth 70 times
-    excess = max(1.0, ENTRY_BYTES * best.entries / max_bytes)
-    return min(limit, share * ENTRY_SECONDS * best.entries * excess**2 - FIRST_PORTFOLIO)
+    return min(limit, share * ENTRY_SECONDS * best.entries - FIRST_PORTFOLIO)
 
 
 def entries_within_reach(seconds: float) -> float:

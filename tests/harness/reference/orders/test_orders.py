@@ -133,8 +133,8 @@ def test_what_is_too_wide_is_not_searched_for_long(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_search_in_vain_ends_soon_where_the_order_takes_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that only the search moves: 2^36 entries are within what is eliminated in ten minutes, and no better
-    order is found."""
+    """A clock that only the search moves: 2^36 entries are within what is eliminated in ten minutes, of which the
+    search may take a share, and no better order is found."""
     pytest.importorskip("goatd")
     from spinbench.reference.orders import goatd, order
 
@@ -146,9 +146,9 @@ def test_a_search_in_vain_ends_soon_where_the_order_takes_more_than_the_budget(m
 
     monkeypatch.setattr(goatd, "portfolio_orders", find_none)
     monkeypatch.setattr(order.time, "perf_counter", lambda: clock[0])
-    for columns, seconds in ((31, HOPELESS_SECONDS), (26, 8.0)):
+    for columns in (31, 26):
         elimination_order([2] * columns**2, lattice(columns, columns), seconds=10.0, max_bytes=2**30)
-        assert (clock[0] <= seconds) == (columns == 31)
+        assert (clock[0] <= HOPELESS_SECONDS) == (columns == 31)
         clock[0] = 0.0
 
 
