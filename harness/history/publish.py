@@ -57,7 +57,7 @@ FILES: Mapping[str, str] = {
     "bootstrap.min.css": "bootstrap/dist/css/bootstrap.min.css",
 }
 
-NPM_SECONDS = 600.0
+NPM_SECONDS = 120.0
 _ELEMENT = re.compile(r"<(?:script|link)\b[^>]*\b(?:src|href)=\"(https?://[^\"]+)\"[^>]*>")
 _CDN_ATTRIBUTES = re.compile(r"\s(?:integrity|crossorigin|referrerpolicy|onerror)=\"[^\"]*\"")
 
@@ -268,7 +268,9 @@ def fetch_npm_packages(cache: Path) -> Path:
         )
     cache.mkdir(parents=True, exist_ok=True)
     requirements = [f"{name}@{version}" for name, version in PACKAGES.items()]
+    # A connection that stalls is tried anew.
     options = ["--prefix", str(cache), "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"]
+    options.append("--fetch-timeout=20000")
     try:
         done = subprocess.run(
             [npm, "install", *options, *requirements], capture_output=True, text=True, check=False, timeout=NPM_SECONDS

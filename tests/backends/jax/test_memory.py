@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spinbench import run
-from spinbench.backends.jax import JaxBackend, memory
+from spinbench.backends.jax import JaxBackend, check_memory, free_bytes
 from spinbench.errors import UnsupportedError
 from spinbench.models import generators
 
@@ -29,18 +29,18 @@ def limit(monkeypatch):
     """Lets the CPU report so many free bytes."""
 
     def set_limit(count):
-        monkeypatch.setattr(memory, "free_bytes", lambda device: count)
+        monkeypatch.setattr("spinbench.backends.jax.free_bytes", lambda device: count)
 
     return set_limit
 
 
 def test_what_a_device_tells_of_its_memory():
-    assert memory.free_bytes(Device(None)) is None
-    assert memory.free_bytes(Device({"bytes_in_use": 1})) is None
-    assert memory.free_bytes(Device({"bytes_limit": 100, "bytes_in_use": 30})) == 70
-    memory.require(70, Device({"bytes_limit": 100, "bytes_in_use": 30}), "two arrays")
+    assert free_bytes(Device(None)) is None
+    assert free_bytes(Device({"bytes_in_use": 1})) is None
+    assert free_bytes(Device({"bytes_limit": 100, "bytes_in_use": 30})) == 70
+    check_memory(70, Device({"bytes_limit": 100, "bytes_in_use": 30}), "two arrays")
     with pytest.raises(UnsupportedError, match=r"two arrays need 0.50 GiB on a small device, where 1.00 MiB are free"):
-        memory.require(2**29, Device({"bytes_limit": 2**21, "bytes_in_use": 2**20}), "two arrays")
+        check_memory(2**29, Device({"bytes_limit": 2**21, "bytes_in_use": 2**20}), "two arrays")
 
 
 def test_a_run_that_fits_is_the_same_with_the_guard(limit):

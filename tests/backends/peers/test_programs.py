@@ -14,6 +14,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import InvalidResultError, SpinbenchError, UnavailableError, UnsupportedError
+from spinbench.foundation import plugins
 from spinbench.inference import registry
 from spinbench.models import FactorGraph, generators
 
@@ -184,6 +185,7 @@ def test_one_that_is_not_there_is_unavailable_with_a_line_on_how_to_get_it(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
+    plugins.forget()
     with pytest.raises(UnavailableError, match=f"backend {backend} needs {NAMES[backend]}, not installed here: build "):
         spinbench.run(generators.grid(2, 2), "exact", backend, precision=PRECISIONS[backend])
 
