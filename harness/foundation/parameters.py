@@ -160,4 +160,5 @@ def check_choice(method: Method, setting: str, choices: object) -> None:
     """Raises SpinbenchError unless the setting is one of a Literal's texts."""
     value, allowed = getattr(method, setting), get_args(choices)
     if value not in allowed:
-        raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {', '.join(allowed)} are allowed")
+        instead = getattr(method, "removed", {}).get(f"{setting}={value}", f"{', '.join(allowed)} are allowed")
+        raise SpinbenchError(f"{method.name}: {setting}={value!r} was given; {instead}")

@@ -41,6 +41,8 @@ def check_method(method: str, solvers: Solvers) -> None:
         UnsupportedError: there is, in compiled code.
         BrokenPluginError: there is, in a plugin that does not load.
     """
+    if method == "curie_weiss":
+        raise UnknownNameError(f"the exact method {method!r} is gone; 'exchangeable' answers what it did")
     if method not in BUILT_IN and method not in methods():
         close = difflib.get_close_matches(method, methods(), n=3) or methods()
         raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")

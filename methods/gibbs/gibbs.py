@@ -107,7 +107,10 @@ class Gibbs(Method[Tables | GraphTables]):
     model_form = "either"
     single_site = True
     name: ClassVar[str] = "gibbs"
-    removed: ClassVar[Mapping[str, str]] = {"ladder": "log_z=chib_bar and log_z=stones know log Z at least as well"}
+    removed: ClassVar[Mapping[str, str]] = {
+        "ladder": "log_z=chib_bar and log_z=stones know log Z at least as well",
+        "log_z=chib_ms": "that estimate is gone, and log_z=chib_bar knows log Z at least as well",
+    }
     heaviest = "annealed"
     summary: ClassVar[str] = "single-site Gibbs sampling; log Z by Chib's estimator or stepping stones"
 

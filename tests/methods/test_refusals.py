@@ -45,6 +45,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("importance", {"proposal": "tree"}, "importance: proposal='tree' was given; bp_tree, mean_field, uniform"),
     ("nested", {"sweeps": 0}, "nested: sweeps=0 was given; an integer from 1 to"),
     ("multicanonical", {"bins": 1}, "multicanonical: bins=1 was given; 0, or an integer from 2 to"),
+    ("gibbs", {"log_z": "chib_ms"}, "gibbs: log_z='chib_ms' was given; that estimate is gone, and log_z=chib_bar"),
     ("pt", {"houdayer": 1}, "no setting of method pt is named 'houdayer' any more; more sweeps"),
     ("pt", {"rungs": 1}, "pt: rungs=1 was given; 0, or an integer from 2 to 1024, is needed"),
     ("pt", {"rungs": -2}, "pt: rungs=-2 was given; 0, or an integer from 2 to 1024, is needed"),

@@ -113,6 +113,7 @@ def assert_written(model: Path, stem: Path) -> float:
         (["{}/a.uai", "--max-gib", "0"], 2, "max_gib=0.0 was given"),
         (["{}/a.uai", "--solver", "torus"], 2, "the exact method 'torus' needs"),
         (["{}/a.uai", "--solver", "tortoise"], 2, "there is no exact method 'tortoise'"),
+        (["{}/a.uai", "--solver", "curie_weiss"], 2, "is gone; 'exchangeable' answers what it did"),
         (["{}/a.uai", "--output", "a.MPE"], 2, "the suffix has to be .MAR or .PR or .csv or .order"),
         (["{}/a.uai", "--jobs", "2"], 2, "belong to a folder"),
         (["{}", "--jobs", "0"], 2, "--jobs 0 was given"),
