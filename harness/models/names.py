@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -156,7 +157,7 @@ class _WordReader:
     def find_variable(self, word: str) -> Hashable:
         """The label, or number, of a variable."""
         if word not in self._labels:
-            listed = ", ".join([*list(self._labels)[:_MAX_LISTED], *["…"] * (len(self._labels) > _MAX_LISTED)])
+            listed = textwrap.shorten(", ".join(self._labels), 60, placeholder=" …")
             raise ModelError(f"{self._source}: no variable is named {word!r}; there are {listed}")
         return self._labels[word]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import textwrap
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,7 +85,7 @@ def joint(model: Model, variables: Sequence[Hashable], *, max_gib: float | None 
         raise ModelError(f"variables={variables!r} was given; a list of labels or numbers is needed")
     for each in variables:
         if not isinstance(each, Hashable) or each not in numbers:
-            listed = ", ".join([*map(str, itertools.islice(numbers, 8)), *["…"] * (len(numbers) > 8)])
+            listed = textwrap.shorten(", ".join(map(str, itertools.islice(numbers, 100))), 60, placeholder=" …")
             raise ModelError(f"{model.name}: no variable is named {each!r}; there are {listed}")
     indices = [numbers[each] for each in variables]
     shape = tuple(origin.cardinalities[v] for v in indices)
