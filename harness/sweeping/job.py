@@ -45,6 +45,7 @@ class State:
         idle_since: when the process became free for its next cell; None: at an unknown time.
         writing: seconds that the last record took to be written.
         broken: why this process writes no more records.
+        interrupted: set by an interrupt, also by one that raised where Python or a library drops what is raised.
     """
 
     pool: isolation.WorkerPool = field(default_factory=isolation.WorkerPool)
@@ -53,6 +54,7 @@ class State:
     idle_since: float | None = None
     writing: float = 0.0
     broken: SpinbenchError | None = None
+    interrupted: threading.Event = field(default_factory=threading.Event)
 
 
 _state: State | None = None
@@ -62,6 +64,12 @@ def enter(state: State) -> None:
     """Set the state of this process, instead of that of a launcher's process, which its first job makes."""
     global _state
     _state = state
+
+
+def heed(interrupted: threading.Event) -> None:
+    """Let no cell begin in this process once an interrupt has set this."""
+    if _state is not None:
+        _state.interrupted = interrupted
 
 
 def leave() -> None:
@@ -85,6 +93,8 @@ def run(config: DictConfig) -> str:
     state = _state or _of_launcher()
     if state.broken is not None:
         raise state.broken
+    if state.interrupted.is_set():
+        raise KeyboardInterrupt
     stages = Stages()
     if state.idle_since is not None:
         stages.add("compose", time.perf_counter() - state.idle_since)

@@ -8,19 +8,21 @@ import itertools
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hydra
 import pytest
+from omegaconf import OmegaConf
 from small_sweeps import QUICK, stored, sweep
 
 import spinbench
 from spinbench.measuring import environment, records
 from spinbench.measuring.stages import STAGES
 from spinbench.models import generators
-from spinbench.sweeping import sweepers
+from spinbench.sweeping import job, sweepers
 
 NEW = sys.version_info >= (3, 14)
 
@@ -145,6 +147,15 @@ class TestSweep:
         assert "model grid(rows=2" in shown
         assert "interrupted; go on with: spinbench sweep --resume out" in shown
         assert "Traceback" not in shown
+
+    def test_no_cell_begins_after_an_interrupt_that_a_library_dropped(self) -> None:
+        job.enter(job.State())
+        interrupted = threading.Event()
+        job.heed(interrupted)
+        interrupted.set()
+        with pytest.raises(KeyboardInterrupt):
+            job.run(OmegaConf.create({}))
+        job.leave()
 
     def test_time_limit(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert sweep(*QUICK, "method.how=hang,well", "time_limit=2", "sweep_dir=out") == 1
