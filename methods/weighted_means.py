@@ -123,7 +123,7 @@ def state_pairs(cardinalities: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     return variables.astype(np.int32), states.astype(np.int32)
 
 
-def reweighted_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
+def importance_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans:
     """From "s" (R, C), sums of weights in states, and "w" (C,), sums of all weights.
 
     The ratio r = Σ s / Σ w over all chains is linearised, r + (s - r w) / mean w: these have its mean, and to first
@@ -141,8 +141,8 @@ def reweighted_means(cardinalities: tuple[int, ...], trace: Trace) -> ChainMeans
     return ChainMeans(means, series, float(w.sum() ** 2 / (w.size * (w**2).sum())))
 
 
-def weighted_marginals(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
-    """Of `reweighted_means`; the arguments are those of `chain_estimate`."""
-    means = reweighted_means(model.cardinalities, trace)
+def importance_marginals(model: Model, trace: Trace, stuck: bool, visits: float = np.inf) -> Estimate:
+    """Of `importance_means`; the arguments are those of `chain_estimate`."""
+    means = importance_means(model.cardinalities, trace)
     estimate = chain_estimate(model, trace, means, stuck, visits)
     return replace(estimate, diagnostics={"effective_share": means.share})

@@ -213,7 +213,7 @@ class Trace:
         """
         if groups < FEWEST_GROUPS:
             raise ValueError(f"groups={groups} was given; {FEWEST_GROUPS} or more are needed")
-        batches, counts = self._grouped(groups)
+        batches, counts = self._group_batches(groups)
         value, count = np.asarray(function(self._part(batches, counts)), dtype=np.float64), len(counts)
         if count < FEWEST_GROUPS:
             return np.full(value.shape, np.inf)
@@ -246,10 +246,10 @@ class Trace:
         if len(self._batches) < 2 * self._coarse or {*self.reductions.values()} != {"sum"}:
             return self
         coarse = copy.copy(self)
-        coarse._batches, coarse.counts = self._grouped(self._coarse)
+        coarse._batches, coarse.counts = self._group_batches(self._coarse)
         return coarse
 
-    def _grouped(self, groups: int) -> tuple[list[dict[str, FloatArray]], list[int]]:
+    def _group_batches(self, groups: int) -> tuple[list[dict[str, FloatArray]], list[int]]:
         """Neighbouring batches joined, so that there are at most so many, about equally long."""
         ends = np.cumsum(self.counts)
         place = np.minimum((ends - np.array(self.counts) / 2) * groups // max(ends[-1:], default=1), groups - 1)

@@ -89,7 +89,7 @@ def _missing_requirements(plugin: type[Backend] | type[Method], subject: str) ->
     return ": ".join(filter(None, [f"{subject} needs {', '.join(names)}, not installed here", install]))
 
 
-def removed_settings(method: type[Method]) -> Mapping[str, str]:
+def setting_replacements(method: type[Method]) -> Mapping[str, str]:
     """{name: what to do instead} of settings that earlier versions of a method had."""
     removed: Mapping[str, str] = getattr(method, "removed", {})
     return removed
@@ -113,7 +113,7 @@ def make_method(method: str | type[Method] | Method, settings: dict[str, Any]) -
     allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in allowed:
-            raise remarks.unknown_name(f"setting of method {name}", key, allowed, removed_settings(cls))
+            raise remarks.unknown_name(f"setting of method {name}", key, allowed, setting_replacements(cls))
     hints = parameters.hints_of(cls)
     converted = {}
     for key, value in settings.items():

@@ -143,7 +143,7 @@ def unknown_key(key: str, config: DictConfig) -> SpinbenchError:
         subject = f"setting of {parent} {node['name']}"
         allowed.remove("name")
         if parent == "method" and node["name"] in registry.names("methods"):
-            removed = registry.removed_settings(registry.method_class(node["name"]))
+            removed = registry.setting_replacements(registry.method_class(node["name"]))
             return unknown_name(subject, leaf, allowed, removed)
     elif parent:
         subject = f"setting in {parent}"

@@ -66,7 +66,7 @@ def enter(state: State) -> None:
     _state = state
 
 
-def heed(interrupted: threading.Event) -> None:
+def watch_interrupts(interrupted: threading.Event) -> None:
     """Let no cell begin in this process once an interrupt has set this."""
     if _state is not None:
         _state.interrupted = interrupted

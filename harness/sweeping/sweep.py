@@ -155,7 +155,7 @@ def _run_cells(line: Sequence[str], plan: composition.Plan, folder: Path, resume
     stopped: Exception | None = None
     memory = launchers.divide_memory(plan.config, plan.cells)
     with memory, _jobs(plan, folder), interruptions.interruptible() as interrupted:
-        job.heed(interrupted)
+        job.watch_interrupts(interrupted)
         try:
             _run_hydra(line)
         except KeyboardInterrupt:

@@ -37,7 +37,7 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import Travel, estimate_log_z_ratio
 from spinbench.methods.tempering.pilot import anneal_particles, cumulative_barriers
 from spinbench.methods.tempering.replicas import GraphReplicas, build_graph_tables
-from spinbench.methods.weighted_means import FloatArray, state_pairs, weighted_marginals
+from spinbench.methods.weighted_means import FloatArray, importance_marginals, state_pairs
 
 # Bins between knots per unit of the barrier that the pilot run measures; smallest and largest number of bins.
 BINS_PER_BARRIER, MIN_BINS, MAX_BINS = 4.0, 4, 64
@@ -103,7 +103,7 @@ class Multicanonical(Method[Tables]):
         # required.
         is_level = tables.knots[-1] - tables.knots[0] < 2 * MIN_KNOT_RANGE
         travel = Travel(0.0 if is_level else np.inf, trips, chains, np.inf, 1.0, 0.0)
-        estimate = weighted_marginals(model, trace, not travel.is_sufficient, travel.visits)
+        estimate = importance_marginals(model, trace, not travel.is_sufficient, travel.visits)
         reweighted = estimate_log_z_ratio(trace, travel)
         # Marginals and log Z are means of the same weights: if there are too few weights for one, there are too few for
         # the other.

@@ -23,7 +23,7 @@ from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
-from spinbench.methods.weighted_means import state_pairs, weighted_marginals
+from spinbench.methods.weighted_means import importance_marginals, state_pairs
 
 # Variables per jump in a step. A jump sums the rates of all states: with one jump per variable a step would take some
 # N² / 2 updates.
@@ -78,5 +78,5 @@ class Zanella(Method[Tables]):
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals with what they may claim."""
         stuck = float(trace.mean("stuck").mean()) / len(tables.jumps)
-        estimate = weighted_marginals(model, trace, stuck > 0 and max(model.cardinalities) > 1)
+        estimate = importance_marginals(model, trace, stuck > 0 and max(model.cardinalities) > 1)
         return replace(estimate, diagnostics={**estimate.diagnostics, "stuck": stuck})

@@ -151,7 +151,7 @@ class TestSweep:
     def test_no_cell_begins_after_an_interrupt_that_a_library_dropped(self) -> None:
         job.enter(job.State())
         interrupted = threading.Event()
-        job.heed(interrupted)
+        job.watch_interrupts(interrupted)
         interrupted.set()
         with pytest.raises(KeyboardInterrupt):
             job.run(OmegaConf.create({}))

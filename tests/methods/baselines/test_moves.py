@@ -11,7 +11,7 @@ from spinbench.api.trace import Trace
 from spinbench.methods.baselines.metropolis import Metropolis, Proposal
 from spinbench.methods.baselines.tempered_transitions import TemperedTransitions
 from spinbench.methods.baselines.zanella import Zanella
-from spinbench.methods.weighted_means import reweighted_means
+from spinbench.methods.weighted_means import importance_means
 from spinbench.models import FactorGraph
 
 
@@ -58,7 +58,7 @@ def test_errors_are_those_of_ratios() -> None:
             w = rng.exponential(size=16)
             s = w * (rng.random(16) < 0.3 + 0.2 * (w > 1))
             trace.add({"s": s[None], "w": w, "stuck": 0 * w}, 1)
-        means = reweighted_means((2,), trace)
+        means = importance_means((2,), trace)
         truth = 0.3 + 0.2 * 2 * np.exp(-1)  # E[w; w > 1] = 2 / e
         z.append((means.means[0] - truth) / (means.series.std() / np.sqrt(means.series.size)))
         np.testing.assert_allclose(means.series.mean(), means.means[0])
