@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnknownNameError, UnsupportedError
+from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.foundation.remarks import left_out
+from spinbench.foundation.remarks import left_out, unknown_name
 from spinbench.models import Model
 from spinbench.reference.orders import goatd
 from spinbench.reference.orders.order import SEARCH_SHARE
 from spinbench.reference.problem import MissingPackageError, NotApplicableError, Problem
 from spinbench.reference.progress import Progress, report_progress
 from spinbench.reference.solver import GaveUpError, PrecisionError, Solver, ZeroWeightError
-from spinbench.reference.solvers import BUILT_IN, Solvers, methods, plugin_names
+from spinbench.reference.solvers import BUILT_IN, REMOVED, Solvers, methods, plugin_names
 
 # Seconds of a prediction beyond which an exact answer is refused by default.
 DEFAULT_SECONDS = 600.0
@@ -41,11 +40,8 @@ def check_method(method: str, solvers: Solvers) -> None:
         UnsupportedError: there is, in compiled code.
         BrokenPluginError: there is, in a plugin that does not load.
     """
-    if method == "curie_weiss":
-        raise UnknownNameError(f"the exact method {method!r} is gone; 'exchangeable' answers what it did")
     if method not in BUILT_IN and method not in methods():
-        close = difflib.get_close_matches(method, methods(), n=3) or methods()
-        raise UnknownNameError(f"there is no exact method {method!r}; did you mean {' or '.join(close)}?")
+        raise unknown_name("exact method", method, methods(), REMOVED)
     if method != "auto" and solvers.kind(method) is None:
         raise UnsupportedError(f"the exact method {method!r} needs compiled code (Numba), and this is NumPy alone")
 

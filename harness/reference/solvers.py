@@ -19,6 +19,8 @@ from spinbench.reference.solver import Solver
 # elimination orders take a search.
 STAGES = (("enumeration", "grid", "torus", "rbm", "exchangeable"), ("kac_ward",), ("bucket_tree",))
 BUILT_IN = ("auto", *(name for stage in STAGES for name in stage))
+# Solvers of version 0.1, and what answers instead.
+REMOVED = {"curie_weiss": "exchangeable answers complete graphs of one coupling"}
 # Number of variables from which searches and drawings in Python take longer than loading compiled code.
 MANY = 15_000
 
