@@ -14,7 +14,6 @@ from typing import Any
 
 import command_line_page
 import configuration_page
-import json_page
 import methods_page
 import notebook_page
 import records_page
@@ -27,7 +26,6 @@ PAGES = {
     "reference/configuration.md": configuration_page.text,
     "reference/command-line.md": command_line_page.text,
     "reference/records.md": records_page.text,
-    "reference/json.md": json_page.text,
 }
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = {"how-to": "How to", "reference": "Reference"}

@@ -92,8 +92,8 @@ def _one_line(meaning: str) -> str:
     return " ".join(meaning.split()).replace("|", r"\|")
 
 
-def columns(part: type, prefix: str = "", *, in_lists: bool = False) -> Iterator[tuple[str, str, str]]:
-    """Name, type and meaning of each column of a part and of its parts, those in lists alike if they are asked for."""
+def columns(part: type, prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Name, type and meaning of each column of a part and of its parts."""
     meanings = methods_page.attribute_meanings(part)
     hints = typing.get_type_hints(part, include_extras=False)
     for attribute, key in _fields(part):
@@ -101,9 +101,9 @@ def columns(part: type, prefix: str = "", *, in_lists: bool = False) -> Iterator
             continue
         name = prefix + key
         meaning = _one_line(meanings[attribute])
-        inner, suffix = part_of(hints[attribute], in_lists=in_lists)
+        inner, suffix = part_of(hints[attribute])
         if inner is not None:
-            yield from columns(inner, f"{name}{suffix}.", in_lists=in_lists)
+            yield from columns(inner, f"{name}{suffix}.")
         else:
             yield name + suffix, kind_of(hints[attribute]), meaning
 
@@ -115,15 +115,13 @@ def _fields(part: type) -> list[tuple[str, str]]:
     return [(field.name, field.encode_name) for field in msgspec.structs.fields(part)]
 
 
-def part_of(hint: Any, *, in_lists: bool) -> tuple[type | None, str]:
-    """The part that a type holds, if any, and what its name ends with: ".NAME" of a mapping, "[]" of a list."""
+def part_of(hint: Any) -> tuple[type | None, str]:
+    """The part that a type holds, if any, and what its name ends with: ".NAME" of a mapping."""
     suffix = ""
     (inner, *_) = (choice for choice in _choices(hint) if choice is not types.NoneType)
     for choice in _choices(hint):
         if typing.get_origin(choice) in MAPPINGS:
             inner, suffix = typing.get_args(choice)[1], ".NAME"
-        elif in_lists and typing.get_origin(choice) is list and _is_part(typing.get_args(choice)[0]):
-            inner, suffix = typing.get_args(choice)[0], "[]"
     return (inner if _is_part(inner) else None), suffix
 
 

@@ -84,13 +84,22 @@ def page_name_patterns(hook: str) -> list[re.Pattern[str]]:
         text: str = importlib.import_module(hook).text()
     finally:
         sys.path.pop(0)
-    names = re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
-    return [re.compile(re.escape(name).replace("NAME", r".+")) for name in names]
+    return [re.compile(re.escape(name).replace("NAME", r".+")) for name in names_on(text)]
 
 
-def names_off_the_page(hook: str, content: object) -> set[str]:
-    """Of the values of a JSON document, those that a page does not explain."""
-    patterns = page_name_patterns(hook)
+def names_on(page: str) -> list[str]:
+    """Of the first columns of a page's tables."""
+    return re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+
+
+def names_of_answers() -> list[str]:
+    """Those that the page of JSON explains."""
+    return names_on((DOCS / "reference" / "json.md").read_text(encoding="utf-8"))
+
+
+def names_off_the_page(content: object) -> set[str]:
+    """Of the values of a JSON document, those that the page of JSON does not explain."""
+    patterns = [re.compile(re.escape(name).replace("NAME", r".+")) for name in names_of_answers()]
     return {name for name in _names(content) if not any(pattern.fullmatch(name) for pattern in patterns)}
 
 

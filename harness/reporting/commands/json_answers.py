@@ -1,4 +1,9 @@
-"""Answers as the JSON document that a command prints with `--json`."""
+"""Answers as the JSON document that a command prints with `--json`.
+
+Names are those of what the Python functions return; docs/reference/json.md explains them. JSON has no infinity and no
+NaN: both are null, as is what there is none of. Commands add names within a version; a name that changes its meaning or
+goes raises `VERSION`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,10 @@ import dataclasses
 import json
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-
-from spinbench.reporting.commands import json_document as fields
-from spinbench.reporting.commands.gate_document import ChangeFields, FindingFields, GateFields
 
 # Only for types: a command should not import the code of other commands.
 if TYPE_CHECKING:
@@ -23,7 +25,22 @@ if TYPE_CHECKING:
     from spinbench.inference.mixing import Mixing
     from spinbench.inference.result import Result
 
-Part = TypeVar("Part", bound=msgspec.Struct)
+VERSION = 1
+# Names in the parts of a document, in order; `interval` has all that `spinbench.bracket` returns.
+NAMES = {
+    "answer": "model method backend settings seed chains samples burn_in precision device status evidence log_z "
+    "log_z_se log_z_error_bound log_z_kind bounds marginals best_state best_log_weight reached seconds diagnostics "
+    "notes best_names",
+    "answer.evidence.NAME": "level error_bound reason",
+    "advice": "target resolved level error verdict next inexact budget seconds cpu interrupted command python race",
+    "advice.race[]": "candidate method backend settings runs seconds status error distance fate",
+    "mixing": "model method backend verdict sweeps tv met times seconds",
+    "audit": "model passes alpha truth draws effective beta beta_se beta_by r_hat notes checks",
+    "audit.checks[]": "name p_value fails detail",
+    "gate": "machine base head verdict findings changes notes",
+    "gate.findings[]": "metric level place verdict base head ratio low high p detectable reason",
+    "gate.changes[]": "place verdict error title base head",
+}
 
 
 def print_document(
@@ -44,48 +61,47 @@ def print_document(
         The exit status.
     """
     if arguments.json:
-        parts = {} if answer is None else _parts(arguments.command, answer)
-        document = fields.Document(
-            version=fields.VERSION, command=arguments.command, exit_status=status, message=message, **parts
-        )
+        head = {"version": VERSION, "command": arguments.command, "exit_status": status}
+        parts = {"message": message} if answer is None else _parts(arguments.command, answer)
         # msgspec first, since it writes infinity and NaN as null; then json, since it writes ASCII, which every
         # terminal's encoding contains.
-        line = json.dumps(msgspec.json.decode(msgspec.json.encode(document, enc_hook=_encode)))
+        line = json.dumps(msgspec.json.decode(msgspec.json.encode(head | parts, enc_hook=_encode)))
         print(line, file=arguments.stdout)
     return status
 
 
-def _parts(command: str, answer: Any) -> dict[str, Any]:
+def _parts(command: str, answer: Any) -> dict[str, object]:
     """The command's own part of the document, and an answer where there is one."""
     match command:
         case "run" | "exact":
             return {"answer": _result_fields(answer)}
         case "advise":
-            race = [_copy(fields.Candidate, entry) for entry in answer.race]
-            return {"answer": _result_fields(answer.answer), "advice": _copy(fields.AdviceFields, answer, race=race)}
+            race = [_fields("advice.race[]", entry) for entry in answer.race]
+            return {"answer": _result_fields(answer.answer), "advice": _fields("advice", answer, race=race)}
         case "bracket":
             return {"interval": answer}
         case "mixing":
-            return {"mixing": _copy(fields.MixingFields, answer)}
+            return {"mixing": _fields("mixing", answer)}
         case "gate":
             return {"gate": _gate_fields(answer)}
         case _:
-            checks = [_copy(fields.CheckFields, check, fails=answer.fails(check)) for check in answer.checks]
-            return {"audit": _copy(fields.AuditFields, answer, checks=checks)}
+            checks = [_fields("audit.checks[]", check, fails=answer.fails(check)) for check in answer.checks]
+            return {"audit": _fields("audit", answer, checks=checks)}
 
 
-def _gate_fields(report: GateReport) -> GateFields:
+def _gate_fields(report: GateReport) -> dict[str, object]:
     judgement = report.judgement
-    findings = [
-        _copy(FindingFields, finding, metric=finding.metric.name, place=list(finding.place))
-        for finding in judgement.findings
-    ]
-    changes = [_copy(ChangeFields, change, place=list(change.place)) for change in judgement.changes]
-    notes = [*judgement.notes, *judgement.exclusions]
-    return _copy(GateFields, report, verdict=judgement.verdict, findings=findings, changes=changes, notes=notes)
+    return _fields(
+        "gate",
+        report,
+        verdict=judgement.verdict,
+        findings=[_fields("gate.findings[]", finding, metric=finding.metric.name) for finding in judgement.findings],
+        changes=[_fields("gate.changes[]", change) for change in judgement.changes],
+        notes=[*judgement.notes, *judgement.exclusions],
+    )
 
 
-def _result_fields(answer: Result) -> fields.Answer:
+def _result_fields(answer: Result) -> dict[str, object]:
     marginals, best_state, best_names = None, None, None
     if answer.marginals is not None:
         marginals = answer.columns()
@@ -94,11 +110,10 @@ def _result_fields(answer: Result) -> fields.Answer:
     if best_state is not None and answer.source.names.labels:
         assignment = answer.source.names.assignment(best_state.tolist())
         best_names = [(str(name), str(state)) for name, state in assignment.items()]
-    return _copy(
-        fields.Answer,
+    return _fields(
+        "answer",
         answer,
-        evidence={name: _copy(fields.Support, each) for name, each in answer.evidence.items()},
-        bounds=list(answer.bounds),
+        evidence={name: _fields("answer.evidence.NAME", each) for name, each in answer.evidence.items()},
         marginals=marginals,
         best_state=best_state,
         best_names=best_names,
@@ -107,10 +122,9 @@ def _result_fields(answer: Result) -> fields.Answer:
     )
 
 
-def _copy(part: type[Part], source: object, **others: object) -> Part:
-    """The fields of a part, from the attributes of the same names but for those that are given."""
-    names = [field.name for field in msgspec.structs.fields(part) if field.name not in others]
-    return part(**{name: getattr(source, name) for name in names}, **others)
+def _fields(part: str, source: object, **others: object) -> dict[str, object]:
+    """What a part holds, attributes of the source but for those that are given."""
+    return {name: others[name] if name in others else getattr(source, name) for name in NAMES[part].split()}
 
 
 def _encode(value: object) -> object:

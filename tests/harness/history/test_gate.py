@@ -294,7 +294,7 @@ def test_the_gate_prints_its_numbers_as_a_document(
     for written, finding in zip(comparison["findings"], report.judgement.findings, strict=True):
         assert (written["metric"], written["place"]) == (finding.metric.name, list(finding.place))
         assert (written["ratio"], written["p"]) == (finding.ratio, finding.p)
-    assert names_off_the_page("json_page", document) == set()
+    assert names_off_the_page(document) == set()
     assert run_gate("--json", "--calibrate") == 2
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from markdown_blocks import names_off_the_page
+from markdown_blocks import names_of_answers, names_off_the_page
 
 import spinbench
 from spinbench.cli import main
 from spinbench.models import generators
+from spinbench.reporting.commands.json_answers import NAMES
 
 MODEL = "boltzmann/neural15"
 
@@ -73,7 +75,13 @@ def test_a_heaviest_state(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_name_is_on_the_page(words: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = document(capsys, *words)
     assert part in content
-    assert names_off_the_page("json_page", content) == set()
+    assert names_off_the_page(content) == set()
+
+
+def test_the_page_explains_what_documents_hold() -> None:
+    for part in NAMES:
+        names = [name.removeprefix(f"{part}.") for name in names_of_answers() if name.startswith(f"{part}.")]
+        assert list(dict.fromkeys(re.split(r"[.\[]", name)[0] for name in names)) == NAMES[part].split()
 
 
 def test_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
