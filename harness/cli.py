@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import io
@@ -12,15 +13,16 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from spinbench.command_help import COMMANDS
-from spinbench.command_options import DEBUG_VARIABLE, GLOBAL_OPTIONS, build_parser
+from spinbench import __version__
+from spinbench.command_help import COMMANDS, DEBUG_VARIABLE, DESCRIPTION, EPILOG, CommandParser
+from spinbench.command_options import OPTIONS
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.interruptions import STATUS, interruptible
 from spinbench.foundation.platforms import check_supported
 from spinbench.foundation.remarks import printable, unknown_name
-from spinbench.history.command import COMMANDS as HISTORY
 
 USER_ERROR = 2
+GLOBAL_OPTIONS = ("-h", "--help", "--version", "--debug")
 # Function of each command, as module:function: it takes the parsed arguments and returns the exit status. Imported only
 # when its command runs.
 HANDLERS = {
@@ -41,7 +43,8 @@ HANDLERS = {
     "publish": "reporting.commands.report:run_publish",
     "check": "testing.command:run",
     "init": "scaffold.package:run",
-    **dict.fromkeys(HISTORY, "history.command:run"),
+    "record": "history.command:run_record",
+    "history": "history.command:run_history",
     "gate": "reporting.commands.gating:run",
 }
 
@@ -107,3 +110,25 @@ def _dispatch(words: list[str]) -> int:
     arguments.stdout = sys.stdout
     with open(os.devnull, "w", encoding="utf-8") as sink, contextlib.redirect_stdout(sink):
         return int(handle(arguments))
+
+
+def build_parser() -> CommandParser:
+    """The parser of all commands; that of `sweep` is Hydra's own."""
+    parser = CommandParser(
+        prog="spinbench",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"spinbench {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (sentence, example, failure) in COMMANDS.items():
+        line = f"An example: spinbench {name} {example}".rstrip()
+        if failure:
+            line = f"The exit status is 1 if {failure}. {line}"
+        command = commands.add_parser(name, help=sentence, description=sentence, epilog=line, add_help=name != "sweep")
+        for add in OPTIONS.get(name, ()):
+            add(command)
+    commands.choices["completion"].set_defaults(parser=parser)
+    return parser

@@ -1,15 +1,15 @@
-"""What `spinbench --help` and `spinbench COMMAND --help` say of each command: a sentence and an example."""
+"""What `spinbench --help` says of each command, a sentence and an example, and the options that commands share."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Callable
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.remarks import unknown_name
-
-if TYPE_CHECKING:
-    Subcommands = argparse._SubParsersAction["CommandParser"]
 
 
 class CommandHelp(NamedTuple):
@@ -61,6 +61,9 @@ COMMANDS = {
         '"$(ls multirun/tour/records/*.json | head -1)"',
         "figures that should be equal differ",
     ),
+    "warm": CommandHelp(
+        "Compile the kernels of all methods, or of some, so that later measurements do not.", "--backend numba"
+    ),
     "publish": CommandHelp("Write asv's site of the history.", ""),
     "record": CommandHelp("Enter the records of sweeps into asv's history; it may be repeated.", "multirun/tour"),
     "gate": CommandHelp(
@@ -89,9 +92,6 @@ COMMANDS = {
         "my.uai --budget 30s",
         "they are not forgotten",
     ),
-    "warm": CommandHelp(
-        "Compile the kernels of all methods, or of some, so that later measurements do not.", "--backend numba"
-    ),
     "completion": CommandHelp("Print a script with which a shell completes commands and options.", "bash"),
     "init": CommandHelp(
         "Write the package that a plugin begins with, or begin a history in a folder.", "my_sampler --method mine"
@@ -106,6 +106,18 @@ EXIT_STATUSES = {
     130: "interrupted by Ctrl-C, a sweep by SIGTERM, too",
     143: "ended by SIGTERM; 128 + N: ended by signal N",
 }
+DEBUG_VARIABLE = "SPINBENCH_DEBUG"
+DESCRIPTION = """Which inference method, on which compute backend, is most accurate per second
+on your discrete graphical model?"""
+EPILOG = "\n".join(
+    [
+        "exit statuses:",
+        *(f"  {status:<5} {meaning}" for status, meaning in EXIT_STATUSES.items()),
+        "",
+        f"--debug or {DEBUG_VARIABLE}=1 shows where an error comes from.",
+        "An example: spinbench run grid --budget 2s",
+    ]
+)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -136,23 +148,6 @@ class CommandParser(argparse.ArgumentParser):
         raise SpinbenchError(f"{self.prog} has no use for {name!r}; {self.prog} --help says what it takes")
 
 
-def add_command(commands: Subcommands, name: str, **options: Any) -> CommandParser:
-    """The parser of one of `COMMANDS`, added to argparse's sub-parsers `commands`."""
-    sentence, example, failure = COMMANDS[name]
-    line = f"An example: spinbench {name} {example}".rstrip()
-    if failure:
-        line = f"The exit status is 1 if {failure}. {line}"
-    parser: CommandParser = commands.add_parser(name, help=sentence, description=sentence, epilog=line, **options)
-    return parser
-
-
-def add_quiet_forms(command: argparse.ArgumentParser) -> None:
-    """`--json` and `--quiet`, of a command that prints an answer."""
-    forms = command.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="Print the answer as one line of JSON and nothing else.")
-    forms.add_argument("--quiet", action="store_true", help="Print no answer; the exit status and files tell.")
-
-
 class _JoinAssignments(argparse.Action):
     """VARIABLE=STATE, one a line, of all times that an option is given; of a file there is one."""
 
@@ -163,7 +158,73 @@ class _JoinAssignments(argparse.Action):
         setattr(namespace, self.dest, values if earlier is None else f"{earlier}\n{values}")
 
 
-def add_evidence(command: argparse.ArgumentParser, addition: str = "") -> None:
+# Adds options to a parser, or to a group of one.
+Option = Callable[[Any], object]
+
+
+def option(*names: str, **settings: Any) -> Option:
+    """What argparse's `add_argument` takes."""
+    return methodcaller("add_argument", *names, **settings)
+
+
+def exclusive(*options: Option) -> Option:
+    """At most one of some options."""
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        group = parser.add_mutually_exclusive_group()
+        for add_option in options:
+            add_option(group)
+
+    return add
+
+
+def about_a_model(budget: str = "so long, as 2s or 1min") -> list[Option]:
+    """Of a command on one model, within a budget, from a seed."""
+    return [
+        MODEL,
+        evidence(),
+        option("--budget", default="10s", metavar="TIME", help=f"Stop after {budget}; 10s by default."),
+        option("--cpu", action="store_true", help="Count CPU seconds of all processes in place of wall-clock."),
+        SEED,
+        QUIET_FORMS,
+    ]
+
+
+def evidence(addition: str = "") -> Option:
     """What is observed, of a command on a model."""
     sentence = f"Observe what this .evid file says, or VARIABLE=STATE, which may be repeated{addition}."
-    command.add_argument("--evidence", metavar="FILE", action=_JoinAssignments, help=sentence)
+    return option("--evidence", metavar="FILE", action=_JoinAssignments, help=sentence)
+
+
+def output_files(sentence: str) -> Option:
+    """Files that an answer is written to."""
+    return option("--output", type=Path, action="append", default=[], metavar="FILE", help=sentence)
+
+
+def add_merge(parser: argparse.ArgumentParser) -> None:
+    """`spinbench history merge`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="several machines")
+    sentence = "Merge the histories of other machines into this one; may be repeated."
+    epilog = "An example: spinbench history merge ../laptop/.asv"
+    merge = actions.add_parser("merge", help=sentence, description=sentence, epilog=epilog)
+    option(
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="Read the history of this checkout, or of this .asv."
+    )(merge)
+
+
+MODEL = option("model", metavar="MODEL", help="Read this file, or take the model of this name in `spinbench list`.")
+SEED = option("--seed", type=int, default=0, metavar="N", help="Draw all random numbers from this seed; 0 by default.")
+# Of a command that prints an answer.
+QUIET_FORMS = exclusive(
+    option("--json", action="store_true", help="Print the answer as one line of JSON and nothing else."),
+    option("--quiet", action="store_true", help="Print no answer; the exit status and files tell."),
+)
+SETTINGS = option(
+    "--set", metavar="NAME=VALUE", action="append", default=[], help="Set a setting of the method; may be repeated."
+)
+DEVICE = option("--device", default="cpu", metavar="D", help="Compute on the cpu, the default, or the gpu.")
+SWEEPS = option("folders", nargs="+", type=Path, metavar="FOLDER", help="Read the records of these sweeps.")
+RECORD = option("record", metavar="RECORD", help="Take the record of this path, or the one whose key or id begins so.")
+MACHINE = option(
+    "--machine", metavar="NAME", help="Look at the history of this machine; by default of the one that this is."
+)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from spinbench.cli import build_parser
 from spinbench.command_help import COMMANDS, EXIT_STATUSES
-from spinbench.command_options import build_parser
 
 HEAD = """# Command line
 

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from spinbench.errors import HistoryError
 from spinbench.foundation import git, platforms, plugins
 from spinbench.reference import memory
 
@@ -107,6 +108,18 @@ def history_root() -> Path | None:
         return Path(named).resolve()
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / git.CONFIG).is_file()), None)
+
+
+def require_history_root() -> Path:
+    """The same where there has to be one.
+
+    Raises:
+        HistoryError: there is none.
+    """
+    root = history_root()
+    if root is None:
+        raise HistoryError(NO_HISTORY)
+    return root
 
 
 def source_checkout() -> Path | None:

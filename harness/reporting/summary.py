@@ -158,13 +158,11 @@ def _reason_style(line: str) -> str:
 
 def enter_into_history(folders: Sequence[Path]) -> list[str]:
     """Enter records into asv's history, as far as they belong there; what came of it, in sentences."""
-    checkout = environment.history_root()
-    if checkout is None:
-        return [f"not in asv's history: {environment.NO_HISTORY}; the records are kept"]
     try:
+        root = environment.require_history_root()
         from spinbench.history.recorder import record
 
-        return record(checkout, folders).sentences()
+        return record(root, folders).sentences()
     except SpinbenchError as error:
         return [f"not in asv's history: {error}; the records are kept"]
     except Exception as error:

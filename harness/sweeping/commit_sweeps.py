@@ -65,10 +65,7 @@ def sweep(arguments: Arguments) -> int:
         HistoryError: there is no history here.
     """
     _check_no_search(composition.choices(arguments.of_cells, "hydra/sweeper"))
-    root = environment.history_root()
-    if root is None:
-        raise HistoryError(environment.NO_HISTORY)
-    checkout = git.Checkout.open(root)
+    checkout = git.Checkout.open(environment.require_history_root())
     commits = checkout.resolve_all(str(arguments.commits))
     seeds, methods, into = (composition.choices(arguments.of_cells, key) for key in ("seed", "method", "sweep_dir"))
     sweep_dirs = [line.partition("=")[2].strip("'\"") for line in into]

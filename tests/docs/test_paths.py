@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from markdown_blocks import PAGES, ROOT, blocks, check_printed, commands
 
-from spinbench.command_options import build_parser
+from spinbench.cli import build_parser
 from spinbench.sweeping import composition
 from spinbench.sweeping.arguments import Arguments
 

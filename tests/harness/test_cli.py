@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from spinbench import __version__, cli
+from spinbench.cli import build_parser
 from spinbench.command_help import COMMANDS, EXIT_STATUSES
-from spinbench.command_options import build_parser
 from spinbench.inference import registry
 
 # scipy itself is a few lines that load its parts on demand

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import spinbench
-from spinbench.command_options import build_parser
+from spinbench.cli import build_parser
 from spinbench.history import axes
 from spinbench.history.journal import Journal
 from spinbench.measuring import records

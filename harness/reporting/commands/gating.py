@@ -8,9 +8,9 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic
 from spinbench.history import gate
 from spinbench.history.calibration import calibrate
-from spinbench.history.command import history_root
 from spinbench.history.regression_test.formatting import format_verdict
 from spinbench.inference.budget import parse_seconds
+from spinbench.measuring.environment import require_history_root
 from spinbench.reporting.commands.json_answers import print_document
 
 
@@ -23,13 +23,13 @@ def run(arguments: Namespace) -> int:
     if arguments.calibrate:
         if arguments.json:
             raise SpinbenchError("--calibrate and --json were given; its table is no document of the gate")
-        print(calibrate(history_root(), arguments.machine))
+        print(calibrate(require_history_root(), arguments.machine))
         return 0
     atomic.check_outputs(arguments.output, gate.SUFFIXES)
     seconds = None
     if arguments.pairs is not None:
         seconds, _ = parse_seconds(arguments.pairs, "--pairs", cpu=False)
-    report = gate.gate(history_root(), arguments.base, arguments.head, machine=arguments.machine, pairs=seconds)
+    report = gate.gate(require_history_root(), arguments.base, arguments.head, machine=arguments.machine, pairs=seconds)
     for path in arguments.output:
         gate.write_report(report, path)
     verdict = report.judgement.verdict

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from spinbench.errors import SpinbenchError
-from spinbench.history import command, publish
+from spinbench.history import publish
 from spinbench.measuring import environment, record_types, records
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
 from spinbench.reporting.profiles import rendering
@@ -132,7 +132,7 @@ def _read_latest_records(
 
 def run_publish(arguments: Namespace) -> int:
     """Write the site, and print where it is; 0, the exit status."""
-    index = publish.publish(command.history_root(), offline=arguments.offline)
+    index = publish.publish(environment.require_history_root(), offline=arguments.offline)
     server = f"{Path(sys.executable).name} -m http.server -d {short_path(index.parent)}"
     print(f"site: {short_path(index)}; see it with: {server}")
     return 0
