@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 RowError = Callable[[Row], float | None]
 Settings = Mapping[str, Any]
-# (method, backend, pairs of a setting and its text).
-SolverKey = tuple[Any, ...]
+RowsWithSettings = Sequence[tuple[Row, Settings]]
+# By the values of some settings.
+CellRows = Mapping[tuple[float, ...], Row]
 
 QUANTITIES: Mapping[str, RowError] = {
     "RMSE of the marginals": lambda row: row.rmse,
@@ -89,87 +90,76 @@ class SettingCurves:
 
 def find_heat_maps(board: Sequence[Row]) -> list[HeatMap]:
     """One heat map for each pair of numeric settings that varies while all else stays the same, but no vast ones."""
-    settings = [variants.flat_settings(row.records[0], "seed") for row in board]
-    varied = [name for name, values in _numeric_values(settings).items() if len(values) > 1]
+    rows = _rows_with_settings(board)
+    varied = [name for name, values in _numeric_values(rows).items() if len(values) > 1]
     if len(varied) > MAX_SETTINGS:
         return []
-    maps = (_build_heat_map(board, settings, x, y) for x, y in combinations(varied, 2))
+    maps = (_build_heat_map(rows, x, y) for x, y in combinations(varied, 2))
     return [heat_map for heat_map in maps if heat_map is not None]
 
 
 def find_curves(board: Sequence[Row]) -> list[SettingCurves]:
     """Each numeric setting with three values or more while all else stays the same; those of heat maps are left out."""
-    settings = [variants.flat_settings(row.records[0], "seed") for row in board]
-    heat_map_settings = {name for heat_map in find_heat_maps(board) for name in (heat_map.x, heat_map.y)}
-    names = [
-        name
-        for name, values in _numeric_values(settings).items()
-        if len(values) >= MIN_VALUES and name not in heat_map_settings
-    ]
-    over_each = (SettingCurves(name, tuple(_curves_over(board, settings, name))) for name in names)
+    rows, heat_maps = _rows_with_settings(board), find_heat_maps(board)
+    over_each = (
+        SettingCurves(name, tuple(_curves_over(rows, name)))
+        for name, values in _numeric_values(rows).items()
+        if len(values) >= MIN_VALUES and not any(name in (heat_map.x, heat_map.y) for heat_map in heat_maps)
+    )
     return [curves for curves in over_each if curves.curves]
 
 
-def _numeric_values(settings: Iterable[Settings]) -> dict[str, set[float]]:
+def _rows_with_settings(board: Sequence[Row]) -> RowsWithSettings:
+    return [(row, variants.flat_settings(row.records[0], "seed")) for row in board]
+
+
+def _numeric_values(rows: RowsWithSettings) -> dict[str, set[float]]:
     """The values of the settings that are numbers, by their names in order."""
     values: dict[str, set[float]] = defaultdict(set)
-    for row_settings in settings:
-        for name, value in row_settings.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                values[name].add(value)
+    for name, value in (item for _, settings in rows for item in settings.items()):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            values[name].add(value)
     return dict(sorted(values.items()))
 
 
-def _curves_over(board: Sequence[Row], settings: Sequence[Settings], name: str) -> Iterator[Curve]:
-    groups: dict[SolverKey, dict[float, Row]] = defaultdict(dict)
-    for row, row_settings in zip(board, settings, strict=True):
-        if isinstance(row_settings.get(name), int | float):
-            groups[_solver_key(row, row_settings, {name})][row_settings[name]] = row
-    long_groups = {key: cells for key, cells in sorted(groups.items()) if len(cells) >= MIN_VALUES}
-    for cells, label in zip(long_groups.values(), _solver_labels(long_groups), strict=True):
+def _curves_over(rows: RowsWithSettings, name: str) -> Iterator[Curve]:
+    numeric = [(row, settings) for row, settings in rows if isinstance(settings.get(name), int | float)]
+    for label, cells in _group_by_other_settings(numeric, (name,), {name}, lambda cells: len(cells) >= MIN_VALUES):
         if any(row_error(row) is not None for row in cells.values() for row_error in QUANTITIES.values()):
-            yield Curve(label, dict(sorted(cells.items())))
+            yield Curve(label, {value: cells[value,] for (value,) in sorted(cells)})
 
 
-def _build_heat_map(board: Sequence[Row], settings: Sequence[Settings], x: str, y: str) -> HeatMap | None:
-    columns: dict[SolverKey, dict[tuple[float, float], Row]] = defaultdict(dict)
-    varied_rows = [
-        (row, row_settings)
-        for row, row_settings in zip(board, settings, strict=True)
-        if x in row_settings and y in row_settings
-    ]
-    determined = {
-        name
-        for _, row_settings in varied_rows
-        for name in row_settings
-        if _is_determined_by([other for _, other in varied_rows], name, x, y)
-    }
-    for row, row_settings in varied_rows:
-        columns[_solver_key(row, row_settings, determined)][row_settings[x], row_settings[y]] = row
-    grids = {key: cells for key, cells in sorted(columns.items()) if _settings_vary_separately(cells)}
-    xs, ys = (tuple(sorted({place[i] for cells in grids.values() for place in cells})) for i in (0, 1))
+def _build_heat_map(rows: RowsWithSettings, x: str, y: str) -> HeatMap | None:
+    varied = [(row, settings) for row, settings in rows if x in settings and y in settings]
+    names = {name for _, settings in varied for name in settings}
+    determined = {name for name in names if _is_determined_by([settings for _, settings in varied], name, x, y)}
+    grids = _group_by_other_settings(varied, (x, y), determined, _settings_vary_separately)
+    xs, ys = (tuple(sorted({place[i] for _, cells in grids for place in cells})) for i in (0, 1))
     if len(grids) * len(xs) * len(ys) > MAX_FIELDS:
         return None
     errors = {title: np.full((len(grids), len(ys), len(xs)), np.nan) for title in QUANTITIES}
-    for column, cells in enumerate(grids.values()):
+    for (column, (_, cells)), (title, row_error) in product(enumerate(grids), QUANTITIES.items()):
         for (a, b), row in cells.items():
-            for title, row_error in QUANTITIES.items():
-                errors[title][column, ys.index(b), xs.index(a)] = row_error(row)  # float conversion: None becomes NaN
+            errors[title][column, ys.index(b), xs.index(a)] = row_error(row)  # float conversion: None becomes NaN
     if not any(np.isfinite(field).any() for field in errors.values()):
         return None
-    return HeatMap(x, y, xs, ys, tuple(_solver_labels(grids)), errors)
+    return HeatMap(x, y, xs, ys, tuple(label for label, _ in grids), errors)
 
 
-def _solver_key(row: Row, settings: Settings, varied: set[str]) -> SolverKey:
-    other_settings = sorted((name, str(value)) for name, value in settings.items() if name not in varied)
-    return row.method, row.backend, *other_settings
-
-
-def _solver_labels(keys: Collection[SolverKey]) -> list[str]:
-    """Method and backend, with those other settings in which keys of the same method and backend differ."""
-    names = [f"{method} on {backend}" for method, backend, *_ in keys]
-    differences = variants.difference_labels(names, [dict(key[2:]) for key in keys], "\n")
-    return ["\n".join(filter(None, pair)) for pair in zip(names, differences, strict=True)]
+def _group_by_other_settings(
+    rows: RowsWithSettings, names: Sequence[str], varied: set[str], is_group: Callable[[CellRows], bool]
+) -> list[tuple[str, CellRows]]:
+    """Groups of rows that are equal in all but the varied settings, each by the values of the named ones, under a
+    label: method and backend, with those other settings in which groups of the same method and backend differ."""
+    groups: dict[Any, dict[tuple[float, ...], Row]] = defaultdict(dict)
+    for row, settings in rows:
+        others = sorted((name, str(value)) for name, value in settings.items() if name not in varied)
+        groups[row.method, row.backend, *others][tuple(settings[name] for name in names)] = row
+    kept = {key: cells for key, cells in sorted(groups.items()) if is_group(cells)}
+    solvers = [f"{method} on {backend}" for method, backend, *_ in kept]
+    differences = variants.difference_labels(solvers, [dict(key[2:]) for key in kept], "\n")
+    labels = ["\n".join(filter(None, pair)) for pair in zip(solvers, differences, strict=True)]
+    return list(zip(labels, kept.values(), strict=True))
 
 
 def _is_determined_by(settings: Iterable[Settings], name: str, x: str, y: str) -> bool:
@@ -182,10 +172,9 @@ def _is_determined_by(settings: Iterable[Settings], name: str, x: str, y: str) -
     )
 
 
-def _settings_vary_separately(places: Iterable[tuple[float, float]]) -> bool:
+def _settings_vary_separately(places: Iterable[tuple[float, ...]]) -> bool:
     """Whether each setting varies while the other stays; (1, 1) and (2, 2) alone make no map."""
-    xs, ys = zip(*places, strict=True)
-    return max(Counter(xs).values()) > 1 and max(Counter(ys).values()) > 1
+    return all(max(Counter(values).values()) > 1 for values in zip(*places, strict=True))
 
 
 def draw_heat_map(heat_map: HeatMap) -> Figure:
