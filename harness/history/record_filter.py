@@ -98,24 +98,24 @@ def _identify_records(
 
 def _refusal_reason(record: Record, checkout: Checkout, absent: Set[str], python: str, host: str | None) -> str:
     """Why the place of a measurement keeps its record out; empty if it does not."""
-    commit = record.git.commit
-    if commit is None:
-        return "were measured outside a git checkout, or before its first commit"
-    if record.git.dirty is None:
-        return "were measured where git cannot tell what is changed, as where the checkout itself requires a filter"
-    if record.git.dirty:
-        return "were measured with uncommitted changes in the tree, or while it changed; commit and sweep again"
-    if folder := record.git.elsewhere:
-        return f"ran the code of {folder}, not that of this checkout; here: pip install -e ."
-    if commit in absent:
-        return f"belong to commit {commit[:8]}, which {checkout.root} does not have"
+    git, commit = record.git, str(record.git.commit)
     # The environment of a process that died is unknown, and passes.
     version, name = record.environment.python or python, record.environment.hostname or host
-    if not f"{version}.".startswith(f"{python}."):
-        return f"were measured with Python {version}; record them with that version"
-    if host not in (None, name):
-        return f"were measured on host {name}; name the machine that they count for in {asv_plugin.MACHINE_VARIABLE}"
-    return ""
+    named_in = asv_plugin.MACHINE_VARIABLE
+    reasons = {
+        "were measured outside a git checkout, or before its first commit": git.commit is None,
+        "were measured where git cannot tell what is changed, as where the checkout itself requires a filter": (
+            git.dirty is None
+        ),
+        "were measured with uncommitted changes in the tree, or while it changed; commit and sweep again": git.dirty,
+        f"ran the code of {git.elsewhere}, not that of this checkout; here: pip install -e .": git.elsewhere,
+        f"belong to commit {commit[:8]}, which {checkout.root} does not have": commit in absent,
+        f"were measured with Python {version}; record them with that version": (
+            not f"{version}.".startswith(f"{python}.")
+        ),
+        f"were measured on host {name}; name the machine that they count for in {named_in}": host not in (None, name),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _candidate_cells(record: Record, families: Mapping[str, Family]) -> list[tuple[str, Cell]]:

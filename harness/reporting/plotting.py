@@ -7,7 +7,7 @@ import io
 import itertools
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,17 +220,21 @@ def render_inline_svg(
     figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
     text = output.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
-    text = re.sub(r' (?:width|height)="[^"]*pt"', "", text, count=2)
-    text = re.sub(r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d)\d+", r"\1", match[0]), text)
-    text = re.sub("#[0-9a-fA-F]{6}", lambda match: _CSS_VARIABLES.get(match[0].lower(), match[0]), text)
-    text = re.sub(r'\bid="', f'id="{name}-', text)
-    text = re.sub(r'(xlink:href="#|url\(#)', f"\\1{name}-", text)
-    text = re.sub(
-        f'<g id="{name}-{ROW_PREFIX}(\\d+)">',
-        lambda match: f'<g data-row="{match[1]}"><title>{html.escape(titles.get(match[1], ""))}</title>',
-        text,
-    )
+    edits: list[tuple[str, str | Callable[[re.Match[str]], str], int]] = [
+        (r"(?s)<metadata>.*?</metadata>|<style.*?</style>", "", 0),
+        (r' (?:width|height)="[^"]*pt"', "", 2),
+        (r'\b(?:d|x|y)="[^"]*"', lambda match: re.sub(r"(\.\d)\d+", r"\1", match[0]), 0),
+        ("#[0-9a-fA-F]{6}", lambda match: _CSS_VARIABLES.get(match[0].lower(), match[0]), 0),
+        (r'\bid="', f'id="{name}-', 0),
+        (r'(xlink:href="#|url\(#)', f"\\1{name}-", 0),
+        (
+            f'<g id="{name}-{ROW_PREFIX}(\\d+)">',
+            lambda match: f'<g data-row="{match[1]}"><title>{html.escape(titles.get(match[1], ""))}</title>',
+            0,
+        ),
+    ]
+    for pattern, replacement, count in edits:
+        text = re.sub(pattern, replacement, text, count=count)
     svg_attributes = {"role": "img", "aria-label": label, **(attributes or {})}
     return Markup(
         text.replace(

@@ -27,6 +27,9 @@ Samples = dict[str, object]
 """CPU seconds of calls, as asv takes samples."""
 # Advances by a number of steps and returns the work in the benchmark's unit.
 Advance = Callable[[int], float]
+Track = Callable[..., Samples]
+_PRECISIONS = ["float32", "float64"]
+_CASES = ["grid 10 × 1", "grid 10 × 100", "grid 300 × 1", "dense 1000 × 1"]
 
 
 def step_seconds(
@@ -118,6 +121,18 @@ class Sampler:
         return steps
 
 
+def _benchmark(unit: str, title: str, **axes: Sequence[object]) -> Callable[[Track], Track]:
+    """A benchmark with the attributes that asv reads. The default version would be a hash of the source code."""
+
+    def decorate(track: Track) -> Track:
+        names = {"params": list(axes.values()), "param_names": list(axes), "unit": unit, "pretty_name": title}
+        vars(track).update(names, version="1", timeout=120)
+        return track
+
+    return decorate
+
+
+@_benchmark("s/update", "Gibbs update", case=_CASES, precision=_PRECISIONS)
 def track_gibbs_update(case: str, precision: str) -> Samples:
     """Means of s are accumulated every sweep."""
     name, _, number = case.partition(" × ")
@@ -127,6 +142,7 @@ def track_gibbs_update(case: str, precision: str) -> Samples:
     return _time_samples(lambda steps: float(sampler.advance(steps) * chains * model.num_variables))
 
 
+@_benchmark("s/gradient", "DHMC gradient", form=["identity", "sparse"], chains=[1, 100])
 def track_dhmc_gradient(form: str, chains: int) -> Samples:
     """10 × 10 grid, float64, five leapfrog steps a sample: a fifth of a sample's time."""
     steps_a_sample = 5
@@ -138,6 +154,7 @@ def track_dhmc_gradient(form: str, chains: int) -> Samples:
     return _time_samples(lambda steps: float(sampler.advance(steps) * chains * steps_a_sample))
 
 
+@_benchmark("s/sample", "block Gibbs sample", form=["harmonium", "identity", "sparse"], precision=_PRECISIONS)
 def track_block_gibbs_sample(form: str, precision: str) -> Samples:
     """10 × 10 grid, one chain."""
     sampler = Sampler(load_model("grid 10"), "block_gibbs", form=form, precision=precision, log_z="none")
@@ -156,6 +173,7 @@ HARD_CASES: dict[str, tuple[str, str, int, dict[str, Any]]] = {
 }
 
 
+@_benchmark("s", "samplers for hard models", case=list(HARD_CASES))
 def track_hard_sampler(case: str) -> Samples:
     """The samplers for hard models, float64."""
     name, method, chains, settings = HARD_CASES[case]
@@ -175,6 +193,7 @@ def _count_table_entries(plan: BlockTables) -> int:
     return int(sum(sizes[plan.starts[block] : plan.starts[block + 1]].sum() for block in plan.sweep))
 
 
+@_benchmark("s/message", "BP message", model=["grid 50", "grid 200"])
 def track_bp_message(model: str) -> Samples:
     """From uniform messages to convergence, over iterations times messages."""
     import numpy as np
@@ -195,6 +214,7 @@ def track_bp_message(model: str) -> Samples:
     return _time_samples(work)
 
 
+@_benchmark("s", "exact log Z and marginals", model=["grid 10", "grid 20", "uai14/Grids_12", "uai14/Segmentation_12"])
 def track_elimination(model: str) -> Samples:
     """log Z and all marginals, the choice of an order included."""
     from spinbench.inference.answers import solve
@@ -209,38 +229,3 @@ def track_elimination(model: str) -> Samples:
     if model == "grid 20":
         return _time_samples(work, repeats=3, calls=1, shortest=0.0)
     return _time_samples(work)
-
-
-def _set_asv_attributes(track: Callable[..., Samples], unit: str, title: str, **axes: Sequence[object]) -> None:
-    """What asv reads. The default version would be a hash of the source code."""
-    attributes = {
-        "params": list(axes.values()),
-        "param_names": list(axes),
-        "unit": unit,
-        "pretty_name": title,
-        "version": "1",
-        "timeout": 120,
-    }
-    for name, value in attributes.items():
-        setattr(track, name, value)
-
-
-_PRECISIONS = ["float32", "float64"]
-_CASES = ["grid 10 × 1", "grid 10 × 100", "grid 300 × 1", "dense 1000 × 1"]
-_set_asv_attributes(track_gibbs_update, "s/update", "Gibbs update", case=_CASES, precision=_PRECISIONS)
-_set_asv_attributes(track_dhmc_gradient, "s/gradient", "DHMC gradient", form=["identity", "sparse"], chains=[1, 100])
-_set_asv_attributes(
-    track_block_gibbs_sample,
-    "s/sample",
-    "block Gibbs sample",
-    form=["harmonium", "identity", "sparse"],
-    precision=_PRECISIONS,
-)
-_set_asv_attributes(track_hard_sampler, "s", "samplers for hard models", case=list(HARD_CASES))
-_set_asv_attributes(track_bp_message, "s/message", "BP message", model=["grid 50", "grid 200"])
-_set_asv_attributes(
-    track_elimination,
-    "s",
-    "exact log Z and marginals",
-    model=["grid 10", "grid 20", "uai14/Grids_12", "uai14/Segmentation_12"],
-)
