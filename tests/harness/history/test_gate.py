@@ -358,11 +358,6 @@ def test_files_of_a_failed_cell(project: Any, rng: np.random.Generator, two: Two
     )
 
 
-def test_a_report_goes_to_known_files_alone(two: Two, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_gate("--output", "gate.txt") == 2
-    assert "the suffix has to be .md or .xml" in capsys.readouterr().err
-
-
 PLACES = [Place(*cell) for cell in gate_runs.CELLS]
 SLOW_PLACE = Place("grid", "gibbs", "numba")
 # Spread of log ratios over starts, as measured.
@@ -481,9 +476,3 @@ def test_what_cannot_be_built_is_judged_by_seeds(
     judgement = gate(project.root, *commits, pairs=1.0).judgement
     assert judgement.notes[-1] == "costs were not measured by pairs: it has no pyproject.toml"
     assert judgement.findings == gate(project.root, *commits).judgement.findings
-
-
-def test_pairs_last_some_seconds(project: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.chdir(project.root)
-    assert cli.main(["gate", "--pairs", "100"]) == 2
-    assert "--pairs takes a budget in seconds of wall-clock, and 100 samples was given" in capsys.readouterr().err

@@ -389,27 +389,24 @@ RUNS = [
 ]
 
 
-def test_the_best_is_that_of_the_least_median_among_those_vouched_for() -> None:
-    assert experiments.best_method(typed(RUNS), trust.marginal_rmse_or_inf) == experiments.BestMethod(
-        "pt", 0.008, 0.004, 0.02
-    )
-    assert experiments.best_method(typed(RUNS), trust.log_z_error_or_inf) == experiments.BestMethod(
-        "pt", 0.02, 0.01, 0.9
-    )
-    assert experiments.best_method(typed(RUNS[3:]), trust.marginal_rmse_or_inf) is None
+RMSE, LOG_Z = trust.marginal_rmse_or_inf, trust.log_z_error_or_inf
+DOUBTED = [RUNS[1], *(run_record("pt", 0.0, 0.0, "log Z unresolved", seed=seed) for seed in (5, 0))]
 
 
-def test_a_seed_without_a_verdict_counts_as_far_off() -> None:
-    doubted = typed(
-        [
-            RUNS[1],
-            run_record("pt", 0.0, 0.0, "log Z unresolved", seed=5),
-            run_record("pt", 0.0, 0.0, "log Z unresolved"),
-        ]
-    )
-    assert experiments.best_method(doubted, trust.marginal_rmse_or_inf) == experiments.BestMethod("pt", 0.0, 0.0, 0.004)
-    assert experiments.best_method(doubted, trust.log_z_error_or_inf) is None
-    assert math.isinf(trust.marginal_rmse_or_inf(whole({**RUNS[0], "status": "failed"})))
+@pytest.mark.parametrize(
+    ("runs", "error", "best"),
+    [
+        (RUNS, RMSE, ("pt", 0.008, 0.004, 0.02)),
+        (RUNS, LOG_Z, ("pt", 0.02, 0.01, 0.9)),
+        (RUNS[3:], RMSE, None),
+        (DOUBTED, RMSE, ("pt", 0.0, 0.0, 0.004)),
+        (DOUBTED, LOG_Z, None),
+        ([{**RUNS[0], "status": "failed"}], RMSE, None),
+    ],
+    ids=["RMSE", "log Z", "none is vouched for", "of the other", "a seed without a verdict is far off", "it failed"],
+)
+def test_the_best_is_that_of_the_least_median_among_those_vouched_for(runs: Any, error: Any, best: Any) -> None:
+    assert experiments.best_method(typed(runs), error) == best
 
 
 def test_each_line_names_the_best_methods_and_their_errors() -> None:

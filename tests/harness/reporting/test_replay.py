@@ -67,14 +67,14 @@ def test_a_rerun_reproduces_the_figures(record: dict[str, Any], kept: Path, caps
 
 
 def changed(record: dict[str, Any], changes: dict[str, Any]) -> Record:
-    """The record with other parts, by their dotted names."""
+    """The record with other parts, by their dotted names; functions make them of the old ones."""
     other = copy.deepcopy(record)
     for name, value in changes.items():
         *above, last = name.split(".")
         part: Any = other
         for one in above:
             part = part[one]
-        part[last] = value
+        part[last] = value(part[last]) if callable(value) else value
     return whole(other)
 
 
@@ -92,10 +92,20 @@ FAILED = {"status": "failed", "error": "why", "result": None, "metrics": {}}
         (TIMED, AGAIN, 0, "the budget is in seconds, so the number of samples depends on "),
         (TIMED, AGAIN, 0, "the estimates of log Z are 1.0 standard errors apart"),
         (TIMED | EXACT, AGAIN | EXACT, 1, "(samples, log_z, log_z_se)"),
+        ({}, {"metrics.marginal_rmse.value": lambda then: math.nextafter(then, 1.0)}, 1, "(marginal_rmse.value)"),
         ({}, FAILED, 1, "not reproduced: the record says ok, now the cell failed (why)"),
         (FAILED, FAILED, 0, "the cell failed (why), as the record says"),
     ],
-    ids=["the same", "seconds", "a budget in seconds", "how far apart", "exact", "another outcome", "fails again"],
+    ids=[
+        "the same",
+        "seconds",
+        "a budget in seconds",
+        "how far apart",
+        "exact",
+        "a bit",
+        "another outcome",
+        "fails again",
+    ],
 )
 def test_verdicts_on_a_second_record(
     record: dict[str, Any], then: dict[str, Any], now: dict[str, Any], status: int, verdict: str
@@ -103,13 +113,6 @@ def test_verdicts_on_a_second_record(
     done = replay.compare_replay(changed(record, then), changed(record, now))
     assert done.exit_status == status
     assert verdict in done.verdict()
-
-
-def test_a_figure_that_differs_in_a_bit_is_named(record: dict[str, Any]) -> None:
-    other = math.nextafter(record["metrics"]["marginal_rmse"]["value"], 1.0)
-    done = replay.compare_replay(whole(record), changed(record, {"metrics.marginal_rmse.value": other}))
-    assert done.exit_status == 1
-    assert "(marginal_rmse.value)" in done.verdict()
 
 
 METRIC = """

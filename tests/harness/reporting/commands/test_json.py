@@ -99,20 +99,8 @@ def test_a_refusal_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "answer" not in content
 
 
-def test_an_error_prints_no_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", MODEL, "--method", "gibs", "--json"]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "gibs" in printed.err
-
-
 def test_quiet_prints_nothing_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", MODEL, "--budget", "400", "--backend", "numpy", "--output", str(tmp_path / "a.csv"), "--quiet"]
     assert main(words) == 0
     assert capsys.readouterr().out == ""
     assert (tmp_path / "a.csv").exists()
-
-
-def test_a_folder_is_written_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["exact", str(tmp_path), "--json"]) == 2
-    assert "--output FILE.csv" in capsys.readouterr().err
