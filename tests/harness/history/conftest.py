@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
@@ -151,19 +150,6 @@ def project(bare_project: Project, discovered: Path) -> Project:
     results.mkdir(parents=True)
     shutil.copy(discovered, results)
     return bare_project
-
-
-def _fixtures_of(path: Path) -> Any:
-    """The module of another folder's conftest.py."""
-    spec = importlib.util.spec_from_file_location("fixtures_of_reporting", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-browser = _fixtures_of(Path(__file__).parents[1] / "reporting" / "conftest.py").browser
 
 
 @pytest.fixture
