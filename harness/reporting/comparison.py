@@ -175,22 +175,13 @@ def write_comparison_page(judgement: Judgement, names: tuple[str, str], folder: 
     Raises:
         SpinbenchError: the folder cannot be written.
     """
-    path = folder / PAGE
     places = [finding.place for finding in judgement.findings]
     choices = {axis: sorted({getattr(place, axis) for place in places}) for axis in ("model", "method", "backend")}
-    choices["metric"] = sorted({finding.metric.title for finding in judgement.findings})
-    settings = any(place.settings for place in places)
     context = {
         "names": names,
         "found": judgement,
         "sentences": summary_sentences(judgement),
-        "choices": choices,
-        "settings": settings,
+        "choices": {**choices, "metric": sorted({finding.metric.title for finding in judgement.findings})},
+        "settings": any(place.settings for place in places),
     }
-    text = page.template_environment().get_template("compare.html").render(context)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SpinbenchError(f"{path} cannot be written: {error.strerror or error}") from error
-    return path
+    return page.write_page(folder / PAGE, "compare.html", context)

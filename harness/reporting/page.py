@@ -24,7 +24,7 @@ from spinbench.reporting import accuracy_plots, export, leaderboard, model_plots
 from spinbench.reporting.profiles import rendering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -199,25 +199,40 @@ def template_environment() -> Environment:
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     assets = {name: text for name, text in texts.items() if name.endswith((".css", ".js"))}
     templates.globals |= {
-        name.replace(".js", "_js").removesuffix(".css"): Markup(text) for name, text in assets.items()
+        **{name.replace(".js", "_js").removesuffix(".css"): Markup(text) for name, text in assets.items()},
+        "policy": _content_policy(text for name, text in assets.items() if name.endswith(".js")),
+        "version": __version__,
+        "infinity": math.inf,
     }
-    templates.globals["policy"] = _content_policy(text for name, text in assets.items() if name.endswith(".js"))
-    templates.globals["version"] = __version__
-    templates.globals["infinity"] = math.inf
     templates.filters |= {
         "path": quote,
         "breakable": _breakable_label,
         "packed": page_content.compress_to_base64,
         "setup": page_content.run_setup,
-    }
-    templates.filters |= {
         "short": leaderboard.format_number,
         "with_error": leaderboard.format_with_error,
         "place": leaderboard.rank_label,
+        "is_wrong": leaderboard.is_disqualified,
+        "verdict": page_content.verdict_word,
+        "errors": model_plots.format_rmse_by_seed,
+        "answers": model_plots.format_log_z_by_seed,
     }
-    templates.filters |= {"is_wrong": leaderboard.is_disqualified, "verdict": page_content.verdict_word}
-    templates.filters |= {"errors": model_plots.format_rmse_by_seed, "answers": model_plots.format_log_z_by_seed}
     return templates
+
+
+def write_page(path: Path, template: str, context: Mapping[str, object]) -> Path:
+    """Write a page of a template into a folder, which is made if it is missing; returns its path.
+
+    Raises:
+        SpinbenchError: it cannot be written.
+    """
+    text = template_environment().get_template(template).render(context)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SpinbenchError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
 
 
 def _content_policy(scripts: Iterable[str]) -> str:

@@ -55,22 +55,21 @@ def write_changes_page(root: Path, site: Path, commits: str = "#") -> Path:
     Raises:
         HistoryError: the index has another form than asv's.
     """
-    rows, sentences = _change_rows(root)
-    places = [change.step.place for _, change in rows]
-    choices = {axis: sorted({getattr(place, axis) for place in places}) for axis in ("method", "backend")}
-    context: dict[str, object] = {
-        "rows": rows,
-        "sentences": sentences,
-        "choices": choices,
-        "commits": commits.removesuffix("#"),
-    }
-    context |= {"points": scale_series, "height": PICTURE_HEIGHT}
-    text = page.template_environment().get_template("changes.html").render(context)
-    path, index = site / PAGE, site / "index.html"
+    index = site / "index.html"
     whole = index.read_text(encoding="utf-8")
     if whole.count(_LINK_ANCHOR) != 1:
         raise HistoryError(f"asv's page has no place for a link to {PAGE}; pin asv<0.7")
-    path.write_text(text, encoding="utf-8")
+    rows, sentences = _change_rows(root)
+    places = [change.step.place for _, change in rows]
+    context = {
+        "rows": rows,
+        "sentences": sentences,
+        "choices": {axis: sorted({getattr(place, axis) for place in places}) for axis in ("method", "backend")},
+        "commits": commits.removesuffix("#"),
+        "points": scale_series,
+        "height": PICTURE_HEIGHT,
+    }
+    path = page.write_page(site / PAGE, "changes.html", context)
     index.write_text(whole.replace(_LINK_ANCHOR, _LINK + _LINK_ANCHOR), encoding="utf-8")
     return path
 
