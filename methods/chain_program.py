@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from spinbench.api import Array, Backend, Key, Program, Tables
+from spinbench.foundation.arithmetic import Arithmetic, make_operations
 from spinbench.foundation.trees import Tree
 from spinbench.mathematics.graphs.table_layouts import Entries
 from spinbench.mathematics.heat_bath.table_updates import TableBath
@@ -15,6 +16,7 @@ class ArrayOperations:
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._xp = backend, backend.xp
+        self._sigmoid = make_operations(backend, Arithmetic).sigmoid
 
 
 class ChainProgram(ArrayOperations):
@@ -39,7 +41,7 @@ class TableProgram(ChainProgram):
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
-        self._bath: TableBath = backend.operations(TableBath)
+        self._bath: TableBath = make_operations(backend, TableBath)
 
     def uniform_states(self, key: Key, sizes: Array, chains: int) -> Array:
         """Independent draws at β = 0 of variables of so many states (N,)."""

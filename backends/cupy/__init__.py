@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Index, Key, Precision
+from spinbench.api import Array, Index, Key, Precision
 from spinbench.backends.numpy import NumpyArithmetic, NumpyBackend
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.arithmetic import Arithmetic
@@ -20,6 +20,7 @@ class CupyArithmetic(NumpyArithmetic):
     """In place; NumPy's blocks, which stay in a CPU cache, do not help on a GPU."""
 
     add_product, add_compensated = Arithmetic.add_product, Arithmetic.add_compensated
+    sigmoid = Arithmetic.sigmoid
 
     def window(self, array: Array, start: Index, length: int) -> Array:
         return array[int(start) : int(start) + length]
@@ -78,5 +79,3 @@ class CupyBackend(NumpyBackend):
         if isinstance(indices, int) or indices.ndim == 0:
             return array[int(indices)]
         return self._cupy.take(array, indices, axis=0)
-
-    sigmoid = Backend.sigmoid

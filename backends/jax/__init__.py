@@ -12,7 +12,7 @@ import numpy as np
 from spinbench.api import Array, Backend, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Accelerated, Arithmetic
 from spinbench.foundation.folders import cache_folder
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class JaxArithmetic(Arithmetic):
         return jax.lax.dynamic_slice_in_dim(array, start, length)
 
 
-class JaxBackend(Backend):
+class JaxBackend(Accelerated, Backend):
     """JAX on one device; random numbers are counter-based hashes, see `spinbench.backends.jax.random`.
 
     64-bit mode and full precision of matrix products (GPUs round float32 factors to 11 bits by default) are switched

@@ -68,7 +68,8 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
     """Sweeps by colour of binary pairwise models, with either estimate of marginals.
 
     Attributes:
-        devices: as of `Kernel`; with `precision_bits`, which the program lacks, on all.
+        devices: for which it is made. On others results say nothing of its refusal, unless it was chosen; with
+            `precision_bits`, which the program lacks, it runs on all.
     """
 
     devices: ClassVar[frozenset[str]] = frozenset({"gpu"})
@@ -156,9 +157,9 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
         logs = self._look(state.key, state.step, self._device_tables, *self._look_arguments(state))
         return {name: self._backend.to_host(values) for name, values in logs.items()}
 
-    def climb(self, state: PackedState, betas: np.ndarray, sweeps: int) -> tuple[PackedState, np.ndarray]:
+    def temper(self, state: PackedState, betas: np.ndarray, sweeps: int) -> tuple[PackedState, np.ndarray]:
         if not self._method.may_use_stones:
-            return super().climb(state, betas, sweeps)
+            return super().temper(state, betas, sweeps)
         slopes = []
         for beta in betas:
             levels = self._thresholds(self._fields, beta)
@@ -168,7 +169,7 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
         whole = np.array([self._backend.to_host(values) for values in slopes], dtype=np.float64)
         return state, whole.reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
-    def slopes(self, state: PackedState) -> dict[str, np.ndarray]:
+    def slope(self, state: PackedState) -> dict[str, np.ndarray]:
         if not self._method.may_use_stones:
             return {}
         slope = self._slope(self._device_tables, *self._look_arguments(state))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from spinbench.api import Precision
-from spinbench.api.backend import Operations
 from spinbench.backends.numba.machine_code import use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
+from spinbench.foundation.arithmetic import Operations
 
 
 class NumbaBackend(NumpyBackend):

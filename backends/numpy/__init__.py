@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
 from spinbench.api import Array, Backend, Index, Key, Namespace, Precision
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Accelerated, Arithmetic
 
 # Three words of 64 bits, the seed of SFC64.
 KEY_BYTES = 24
@@ -51,8 +51,15 @@ class NumpyArithmetic(Arithmetic):
             total_part[...] = grown
         return total, excess
 
+    def sigmoid(self, x: Array) -> Array:
+        p = 0.5 * x
+        np.tanh(p, out=p)
+        p *= 0.5
+        p += 0.5
+        return p
 
-class NumpyBackend(Backend):
+
+class NumpyBackend(Accelerated, Backend):
     """Plain NumPy on the host; a key is a hash, which seeds an SFC64 generator."""
 
     name = "numpy"
@@ -95,13 +102,6 @@ class NumpyBackend(Backend):
         if isinstance(indices, int):
             return array[indices]
         return array.take(indices, axis=0)
-
-    def sigmoid(self, x: Array) -> Array:
-        p = 0.5 * x
-        np.tanh(p, out=p)
-        p *= 0.5
-        p += 0.5
-        return p
 
 
 def _parts(rows: int, size: int) -> list[slice]:

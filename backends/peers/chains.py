@@ -124,9 +124,9 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
         key = self._host.fold_in(self._host.key(state.seed), state.step)
         return dict(self._program.look(key, self._tables, self._state(state)))
 
-    def climb(self, state: Chains[Library], betas: Array, sweeps: int) -> tuple[Chains[Library], Array]:
+    def temper(self, state: Chains[Library], betas: Array, sweeps: int) -> tuple[Chains[Library], Array]:
         if not self._climbs:
-            return super().climb(state, betas, sweeps)
+            return super().temper(state, betas, sweeps)
         slopes = []
         for beta in betas:
             for _ in range(sweeps):
@@ -134,7 +134,7 @@ class LibraryChains(Kernel["GibbsTables | GraphTables", Chains[Library]], Generi
                 slopes.append(self._slope(state))
         return state, np.array(slopes).reshape(len(betas), sweeps, -1).swapaxes(0, 1)
 
-    def slopes(self, state: Chains[Library]) -> dict[str, Array]:
+    def slope(self, state: Chains[Library]) -> dict[str, Array]:
         return {"slope": self._slope(state)} if self._climbs else {}
 
     def states(self, state: Chains[Library]) -> Array:

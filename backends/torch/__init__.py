@@ -11,7 +11,7 @@ from spinbench.api import Array, Backend, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Accelerated, Arithmetic
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +30,11 @@ class TorchArithmetic(Arithmetic):
     def add_product(self, total: Array, values: Array, scale: Array) -> Array:
         return total.addcmul_(values, scale)
 
+    def sigmoid(self, x: Array) -> Array:
+        return x.sigmoid()
 
-class TorchBackend(Backend):
+
+class TorchBackend(Accelerated, Backend):
     """PyTorch tensors on one device; a key is a hash, as NumPy's.
 
     On a CPU random numbers are NumPy's of the same key, since PyTorch's generator there looks at 32 bits of a seed, so
@@ -114,9 +117,6 @@ class TorchBackend(Backend):
             return array[int(indices)]
         rows = self._torch.index_select(array, 0, indices.reshape(-1))
         return rows.reshape(*indices.shape, *array.shape[1:])
-
-    def sigmoid(self, x: Array) -> Array:
-        return self._torch.sigmoid(x)
 
 
 class _Namespace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from spinbench.api.old_members import add_old_operations
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Operations = TypeVar("Operations")
 Carry = TypeVar("Carry")
 """Arrays in nested tuples, as a loop hands them on."""
 
@@ -48,7 +47,6 @@ class Backend:
     requires: ClassVar[tuple[str, ...]] = ()
     programs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = ""
-    _faster: ClassVar[Mapping[Any, Any]] = {}
 
     xp: Namespace
     """The array namespace (array API names: `matmul`, `exp`, `where`, `sum`, `concat`, …)."""
@@ -93,15 +91,6 @@ class Backend:
         if isinstance(indices, int):
             return array[indices, ...]
         return take(self.xp, array, indices)
-
-    def sigmoid(self, x: Array) -> Array:
-        """1 / (1 + e^-x), without overflow; `x` stays."""
-        return 0.5 * self.xp.tanh(0.5 * x) + 0.5
-
-    def operations(self, kind: Callable[..., Operations]) -> Operations:
-        """An instance of `kind`, a class of array operations, or of the backend's faster class for it."""
-        faster: Callable[..., Operations] = self._faster.get(kind, kind)
-        return faster(self)
 
     def to_device(self, array: np.ndarray) -> Array:
         """A copy of a NumPy array on the device; floats become `real`, integers have at most 64 bits."""

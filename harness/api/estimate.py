@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from spinbench.api.bounds import Bound
-from spinbench.api.old_members import replace_old_arguments
+from spinbench.api.old_members import add_old_functions, replace_old_arguments
 from spinbench.api.types import LogZKind
 
 if TYPE_CHECKING:
@@ -76,21 +77,25 @@ class Estimate:
             if se is not None and getattr(self, f"{quantity}_error_bound") is None:
                 object.__setattr__(self, f"{quantity}_error_bound", _bound_by_scatter(se))
 
-    @property
-    def status(self) -> str:
-        """The verdict: "ok", or the warnings in a line."""
-        return ", ".join(self._doubts) or "ok"
 
-    def doubted(self, quantity: Literal["marginals", "log Z"]) -> bool:
-        """Whether a warning concerns this quantity."""
-        return any(doubt.startswith(quantity) for doubt in self._doubts)
+def verdict(estimate: Estimate) -> str:
+    """ "ok", or the doubts in a line."""
+    return ", ".join(_all_doubts(estimate)) or "ok"
 
-    @property
-    def _doubts(self) -> tuple[str, ...]:
-        """An error that is not known is a doubt, too."""
-        has_error = self.log_z is None or self.log_z_se is None or self.log_z_se != math.inf
-        is_doubted = any(doubt.startswith("log Z") for doubt in self.doubts)
-        return self.doubts if has_error or is_doubted else (*self.doubts, "log Z unresolved")
+
+def is_doubted(estimate: Estimate, quantity: Literal["marginals", "log Z"]) -> bool:
+    """Whether a doubt concerns this quantity."""
+    return any(doubt.startswith(quantity) for doubt in _all_doubts(estimate))
+
+
+def _all_doubts(estimate: Estimate) -> tuple[str, ...]:
+    """An error that is not known is a doubt, too."""
+    has_error = estimate.log_z is None or estimate.log_z_se is None or estimate.log_z_se != math.inf
+    is_known = any(doubt.startswith("log Z") for doubt in estimate.doubts)
+    return estimate.doubts if has_error or is_known else (*estimate.doubts, "log Z unresolved")
+
+
+add_old_functions(Estimate, status=verdict, doubted=lambda estimate: partial(is_doubted, estimate))
 
 
 def _bound_by_scatter(se: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
+from spinbench.api.old_members import translate_kernel
 from spinbench.api.types import State, StateT, TablesT
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Engine(Protocol):
         """The statistics of the program's `look`, on the host; the state stays usable."""
         ...
 
-    def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
+    def temper(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         """Make `sweeps` sweeps at each of the inverse temperatures `betas` (K,), one after the other.
 
         Returns:
@@ -52,7 +53,7 @@ class Engine(Protocol):
         """
         ...
 
-    def slopes(self, state: State) -> dict[str, np.ndarray]:
+    def slope(self, state: State) -> dict[str, np.ndarray]:
         """{"slope": (C,)}: d log p*^β / dβ at the current states; a cheap look."""
         ...
 
@@ -70,11 +71,13 @@ class Kernel(ABC, Generic[TablesT, StateT]):
 
     Attributes:
         notes: what it does otherwise than the method says, or leaves out, a sentence each; `Result.notes` repeats them.
-        devices: for which it is made. On others `Result.notes` says nothing of its refusal, unless a kernel was chosen.
     """
 
     notes: tuple[str, ...] = ()
-    devices: ClassVar[frozenset[str]] = frozenset({"cpu", "gpu"})
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        translate_kernel(cls)
 
     @classmethod
     def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
@@ -111,13 +114,13 @@ class Kernel(ABC, Generic[TablesT, StateT]):
         """As the generic program's `look`; by default nothing."""
         return {}
 
-    def climb(self, state: StateT, betas: np.ndarray, sweeps: int) -> tuple[StateT, np.ndarray]:
+    def temper(self, state: StateT, betas: np.ndarray, sweeps: int) -> tuple[StateT, np.ndarray]:
         """As of an `Engine`; by default there are no temperatures."""
         import numpy as np  # here and not above: the contracts import without an array library
 
         return state, np.empty((sweeps, len(betas), 0))
 
-    def slopes(self, state: StateT) -> dict[str, np.ndarray]:
+    def slope(self, state: StateT) -> dict[str, np.ndarray]:
         """As of an `Engine`; by default nothing."""
         return {}
 

@@ -147,11 +147,6 @@ class Method(ABC, Generic[TablesT]):
             UnsupportedError: the method cannot treat this model; says why.
         """
 
-    def step_updates(self, tables: TablesT) -> float:
-        """Approximate number of variable draws in a step of one chain, if many times the number of variables: a step
-        that takes longer than a budget in seconds is not begun."""
-        return 0.0
-
     def program(self, backend: Backend) -> Program[TablesT]:
         """The generic program over `backend`'s arrays."""
         raise NotImplementedError(f"{self.name} has no generic program")
@@ -179,6 +174,13 @@ class Method(ABC, Generic[TablesT]):
     @abstractmethod
     def estimate(self, model: Model, tables: TablesT, trace: Trace) -> Estimate:
         """Estimate marginals and log Z from all statistics so far, on the host."""
+
+
+def step_updates(method: Method[TablesT], tables: TablesT) -> float:
+    """Approximate number of variable draws in a step of one chain, of a method that says so since they are many times
+    the number of variables: a step that takes longer than a budget in seconds is not begun. Else 0."""
+    count: Callable[[TablesT], float] = getattr(method, "step_updates", lambda tables: 0.0)
+    return count(tables)
 
 
 add_old_members(Method)

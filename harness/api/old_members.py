@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from spinbench.api.types import CAPABILITIES
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Arithmetic, make_operations
 
 KINDS = {"anytime": "direct", "stochastic": "iteration", "started": "draws"}
 """Which kind False stands for, of several the first."""
@@ -19,7 +21,9 @@ NEW = {
 }
 PLANNING = "a prediction at the beginning of `plan`, by `spinbench.foundation.deadline.require`,"
 ESTIMATE = {"converged": 'the doubt "not converged"', "pairs_se": "nothing"}
-OPERATIONS = ("window", "add", "add_product", "add_compensated")
+OPERATIONS = ("window", "add", "add_product", "add_compensated", "sigmoid")
+VERDICTS = ("status", "doubted")
+KERNELS = {"climb": "temper", "slopes": "slope"}
 
 
 class OldMember:
@@ -53,13 +57,31 @@ class OldOperation:
         if backend is None:
             return self
         _warn(f"{cls.__name__}.{self.name}", "an operation of `xp`", stacklevel=3)
-        return getattr(backend.operations(Arithmetic), self.name)
+        return getattr(make_operations(backend, Arithmetic), self.name)
 
 
 def add_old_operations(backend: Any) -> None:
     """Make the array operations of version 0.1 callable of a class and its subclasses."""
     for name in OPERATIONS:
         setattr(backend, name, OldOperation(name))
+
+
+def add_old_functions(cls: type, **functions: Callable[[Any], object]) -> None:
+    """Make what `Result` has alone readable of a class of estimates, too."""
+    for name, function in functions.items():
+        setattr(cls, name, property(partial(_read_old, name, function)))
+
+
+def _read_old(name: str, function: Callable[[Any], object], estimate: object) -> object:
+    _warn(f"Estimate.{name}", "its `doubts`", stacklevel=3)
+    return function(estimate)
+
+
+def translate_kernel(kernel: Any) -> None:
+    """Give a kernel the members of today by those of version 0.1 that it defines."""
+    for old in KERNELS.keys() & vars(kernel).keys():
+        _warn(f"{kernel.__name__}.{old}", KERNELS[old], stacklevel=4)
+        setattr(kernel, KERNELS[old], vars(kernel)[old])
 
 
 def replace_old_arguments(doubts: tuple[str, ...], **arguments: object) -> tuple[str, ...]:

@@ -1,15 +1,35 @@
-"""Array operations of the harness' own programs, which a backend may have a faster class for (`Backend.operations`)."""
+"""Array operations of the harness' own programs, which its own backends have faster classes for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     from spinbench.api import Array, Backend, Index, Namespace
 
 
+Operations = TypeVar("Operations")
+
+
+class Accelerated:
+    """A backend that has faster classes for some classes of array operations."""
+
+    _faster: ClassVar[Mapping[Any, Any]] = {}
+
+    def operations(self, kind: Callable[..., Operations]) -> Operations:
+        """An instance of `kind`, or of the faster class for it."""
+        faster: Callable[..., Operations] = self._faster.get(kind, kind)
+        return faster(self)
+
+
+def make_operations(backend: Backend, kind: Callable[..., Operations]) -> Operations:
+    """An instance of `kind`, a class of array operations, or of the backend's faster class for it."""
+    return backend.operations(kind) if isinstance(backend, Accelerated) else kind(backend)
+
+
 class Arithmetic:
-    """Sums, and rows in a row. An argument that is "given up" may be overwritten: the caller does not use it again."""
+    """Sums, rows in a row, and σ. An argument that is "given up" may be overwritten."""
 
     def __init__(self, backend: Backend) -> None:
         self._xp = backend.xp
@@ -34,6 +54,10 @@ class Arithmetic:
         corrected = values - excess
         grown = total + corrected
         return grown, (grown - total) - corrected
+
+    def sigmoid(self, x: Array) -> Array:
+        """1 / (1 + e^-x), without overflow; `x` stays."""
+        return 0.5 * self._xp.tanh(0.5 * x) + 0.5
 
 
 def take(xp: Namespace, array: Array, indices: Array) -> Array:

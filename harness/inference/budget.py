@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from spinbench.api import Estimate
+from spinbench.api.estimate import is_doubted, verdict
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.mathematics import all_states
 
@@ -65,7 +66,7 @@ class Tolerance:
                 largest = float(all_states.errors_of_all_states(errors).max(initial=0.0))
         elif estimate.log_z_se is not None:
             largest = estimate.log_z_se
-        if math.isnan(largest) or estimate.doubted(ERRORS[self.what]):
+        if math.isnan(largest) or is_doubted(estimate, ERRORS[self.what]):
             return math.inf
         return largest
 
@@ -80,8 +81,8 @@ class Tolerance:
             return f"{self} was reached: {error:.2g}" + (f", but {quantity} doubtful: {doubt}" if doubt else "")
         if math.isfinite(error):
             return f"{self} was not reached: {error:.2g}; a larger budget is needed"
-        if estimate.doubted(quantity):
-            return f"{self} was not reached: {estimate.status}"
+        if is_doubted(estimate, quantity):
+            return f"{self} was not reached: {verdict(estimate)}"
         return f"{self} was not reached: no error of {quantity} is known"
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from spinbench.api import Array, Backend, Key, Program, Reduction, State, Tables
 from spinbench.api.trace import check_reported
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Arithmetic, make_operations
 from spinbench.foundation.trees import Tree, map_arrays
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ProgramEngine:
         }
         self.transfer_seconds = 0.0
         """Spent on moving arrays between host and device so far; parts of what the driver times."""
-        self._arithmetic = backend.operations(Arithmetic)
+        self._arithmetic = make_operations(backend, Arithmetic)
         self._tables = self._put(tables)
         self._init = backend.compile(lambda key, tables, start: program.init(backend.fold_in(key, 0), tables, start))
         self._warm = backend.compile(self._run_warm)
@@ -119,7 +119,7 @@ class ProgramEngine:
         key, index, inner = state
         return self._fetch(self._look(key, index, self._tables, inner))
 
-    def climb(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
+    def temper(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         if self._program.temper is None:
             return state, np.empty((sweeps, len(betas), 0))
         key, index, inner = state if self._climbs else self._compile_climb(state)
@@ -138,11 +138,11 @@ class ProgramEngine:
         with deadline.compiling():
             key, index, inner = state
             inner, _ = self._temper(key, index, 0, self._put(np.asarray(0.5)), self._tables, inner)
-            self.slopes((key, index, inner))
+            self.slope((key, index, inner))
             self._climbs = True
             return key, index, self._wait_for(inner)
 
-    def slopes(self, state: State) -> dict[str, np.ndarray]:
+    def slope(self, state: State) -> dict[str, np.ndarray]:
         return self._fetch(self._slope(self._tables, state[2]))
 
     def states(self, state: State) -> np.ndarray | None:

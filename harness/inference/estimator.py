@@ -10,6 +10,7 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.api.bounds import stated
+from spinbench.api.estimate import verdict
 from spinbench.inference import batch_timings, budget, marginals, origins
 from spinbench.inference.checks import (
     best_states,
@@ -141,7 +142,7 @@ class Estimator:
             ),
             samples=outcome.trace.samples,
             tier=bound.tier,
-            status=estimate.status,
+            status=verdict(estimate),
             method=method.name,
             backend=request.backend,
             model=request.model.name,

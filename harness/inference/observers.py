@@ -99,7 +99,7 @@ class Snapshots:
 
     def take(self, engine: Engine, state: State, trace: Trace) -> None:
         """Look, and say when to look again: never where there is nothing to see."""
-        statistics = engine.look(state) if trace.climb is None else engine.slopes(state)
+        statistics = engine.look(state) if trace.climb is None else engine.slope(state)
         if not statistics:
             self.next = math.inf
             return
@@ -125,7 +125,7 @@ class Snapshots:
         """Other chains, with random numbers of their own."""
         self._climbs += 1
         other = engine.init(self._seed + self._climbs * CLIMB_SEEDS, self._start)
-        slopes = engine.climb(other, climb.betas, climb.sweeps)[1][climb.burn_in :]
+        slopes = engine.temper(other, climb.betas, climb.sweeps)[1][climb.burn_in :]
         whole = np.concatenate([climb.slopes, slopes])
         self._climbed += climb.steps
         if whole.size > MAX_SLOPES:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Engine, Method, State, Tables, Tier, Trace
+from spinbench.api.method import step_updates
 from spinbench.api.old_members import predict_planning
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
@@ -129,7 +130,7 @@ def planning(method: Method, model: Model, budget: Budget | None) -> Iterator[No
 
 def check_step(method: Method, tables: Tables, tier: Tier, budget: Budget, chains: int) -> None:
     """Raises BudgetError where a step is of so many updates that it takes longer than the budget, however fast."""
-    least = method.step_updates(tables) * chains * UPDATE_SECONDS[tier]
+    least = step_updates(method, tables) * chains * UPDATE_SECONDS[tier]
     if budget.seconds is not None and least > budget.seconds:
         raise BudgetError(
             f"{method.name}: a budget of {budget} is too short: a sample of {chains} chains takes at least "
@@ -148,8 +149,8 @@ def _call_each_once(engine: Engine, state: State, warm_up: WarmUp) -> State:
     for last in (False, True):
         state = engine.adapt(state, last)
     engine.look(state)
-    engine.slopes(state)
-    state, _ = engine.climb(state, np.array([0.5]), 1)
+    engine.slope(state)
+    state, _ = engine.temper(state, np.array([0.5]), 1)
     state, _ = warm_up(engine, state, 1, Trace({}))
     return engine.advance(state, 1)[0]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.api import Estimate, Precision
+from spinbench.api.estimate import is_doubted
 from spinbench.errors import InvalidResultError
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import run
@@ -80,7 +81,7 @@ def check_accuracy(pair: Pair, case: str, precision: Precision | None = None) ->
         # Chains are independent, so that their mean should be at least as precise as one exact draw each, apart from
         # memory of their initial states. With a warning that they have not mixed, the error is only limited by p in [0,
         # 1].
-        doubted = estimate.doubted("marginals")
+        doubted = is_doubted(estimate, "marginals")
         if doubted and not coupled:
             _require_doubt_by_chance(pair, case, precision, estimate)
         allowed = 1.0
@@ -99,7 +100,7 @@ def _require_standard_errors(answer: Estimate | Result) -> None:
 def _require_doubt_by_chance(pair: Pair, case: str, precision: Precision, estimate: Estimate) -> None:
     """Independent variables may be doubted by chance, once in a hundred times, but not with one seed after another."""
     others = (pair.estimate(pair.sample(case, precision, seed=SEED + turn)) for turn in (1, 2))
-    always = all(other.doubted("marginals") for other in others)
+    always = all(is_doubted(other, "marginals") for other in others)
     require(not always, f"marginals of independent variables are doubted: {', '.join(estimate.doubts)}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import LogZKind, Method, Precision, Tables, Trace
-from spinbench.api.estimate import NOT_CONVERGED
+from spinbench.api.estimate import NOT_CONVERGED, verdict
 from spinbench.errors import ModelError, UnsupportedError
 from spinbench.foundation.trees import OnHost
 from spinbench.models import PairwiseModel
@@ -264,7 +264,7 @@ def _check_end_on_case(pair: Pair, case: str) -> None:
             require(moved <= 1e-3, f"{field} moves by {moved:.2g} after finished said that nothing would change")
             early_value = np.asarray(getattr(early, field))
             moved = 0.0
-            if early.status == "ok":
+            if verdict(early) == "ok":
                 moved = float(np.max(np.abs(early_value - np.asarray(later_value))))
             require(moved <= 1e-2, f"{field} moves by {moved:.2g} after one step, and no doubt says {NOT_CONVERGED!r}")
 

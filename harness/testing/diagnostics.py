@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from spinbench.api import Estimate, Precision
+from spinbench.api.estimate import is_doubted, verdict
 from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE
 from spinbench.mathematics.claims import BOUND, memory_share
 from spinbench.testing import limits
@@ -98,7 +99,7 @@ def _merge_batches(batches: Batches, reductions: Mapping[str, str]) -> Batches:
 
 def require_wide_errors(estimates: list[Estimate], marginals: FloatArray, runs: str) -> None:
     """Require that errors of runs without warnings are not too small."""
-    sure = [e for e in estimates if e.marginals is not None and e.status == "ok"]
+    sure = [e for e in estimates if e.marginals is not None and verdict(e) == "ok"]
     if not sure:
         return
     errors = np.stack([np.asarray(e.marginals) - marginals for e in sure])
@@ -155,10 +156,10 @@ def compare_errors(
             sure = (claimed < floor).all(axis=0) & (np.abs(errors) < floor).all(axis=0)
             z = errors[:, ~sure] / claimed[:, ~sure]
             max_excess = SLACK**2 + excess_allowance(estimates, errors, marginals, chains, steps)[~sure]
-            if only_trusted and all(e.doubted("marginals") for e in estimates):
+            if only_trusted and all(is_doubted(e, "marginals") for e in estimates):
                 max_excess[:] = np.inf
             quantities = [f"marginal {i}" for i in np.flatnonzero(~sure)]
-        is_log_z_trusted = not (only_trusted and any(e.doubted("log Z") for e in estimates))
+        is_log_z_trusted = not (only_trusted and any(is_doubted(e, "log Z") for e in estimates))
         log_z_errors = [getattr(e, of_log_z) for e in estimates]
         if (
             is_log_z_trusted
@@ -307,7 +308,7 @@ def _require_large_r_hat(estimate: Estimate, variable: int, runs: str) -> None:
         np.isnan(value) or value >= MIN_R_HAT_APART,
         f"R-hat of {runs} is {value:.3g}; {MIN_R_HAT_APART} is the least that shows that they differ",
     )
-    require(estimate.doubted("marginals"), f"marginals of {runs} are not doubted; they have not mixed")
+    require(is_doubted(estimate, "marginals"), f"marginals of {runs} are not doubted; they have not mixed")
 
 
 def _join_chain_halves(batches: Batches, first: int, other: int) -> Batches:

@@ -6,6 +6,7 @@ import numpy as np
 
 from spinbench.api import Estimate
 from spinbench.api.bounds import CERTAIN
+from spinbench.api.estimate import verdict
 from spinbench.inference.result import Result
 from spinbench.models import FactorGraph
 from spinbench.testing import limits
@@ -38,7 +39,8 @@ def compare_parts(answer: Estimate | Result, law: Law, floor: float, *, coupled:
         coupled: whether approximations may be off.
     """
     require_certain_bounds(answer, law.log_z, floor)
-    if answer.status != "ok":
+    status = verdict(answer) if isinstance(answer, Estimate) else answer.status
+    if status != "ok":
         return
     pairs = answer.pairs() if callable(answer.pairs) else answer.pairs
     bounds = answer.marginals_error_bound

@@ -9,6 +9,7 @@ from unittest import SkipTest
 import numpy as np
 
 from spinbench.api import Estimate, State
+from spinbench.api.estimate import is_doubted, verdict
 from spinbench.errors import IntractableError
 from spinbench.inference.engine import ProgramEngine
 from spinbench.mathematics.claims import memory_share
@@ -60,7 +61,7 @@ def check_many_variables(pair: Pair, name: str) -> None:
             _require_right_on_average(at, batches, estimate, exact)
     if not pair.sampler and estimate.log_z is not None:
         compare_log_z(estimate, exact.log_z, FLOOR[pair.precision], limits.normal_limit(1), coupled=True)
-    if pair.method.conformance.exact_on_trees and estimate.status == "ok" and estimate.marginals is not None:
+    if pair.method.conformance.exact_on_trees and verdict(estimate) == "ok" and estimate.marginals is not None:
         off = float(np.abs(estimate.marginals - exact.marginals).max())
         require(off <= 1e-4, f"of {name}, marginals are off by up to {off:.2g}, though small trees' are right")
 
@@ -147,7 +148,7 @@ def _check_pooled_errors(pair: Pair, name: str) -> None:
     chains = np.arange(num_runs * REPLICA_CHAINS).reshape(num_runs, -1)
     estimates = [at.estimate(batches, group.tolist()) for group in chains]
     answers = [e for e in estimates if e.marginals is not None and e.marginals_se is not None]
-    trusted = [e for e in answers if not e.doubted("marginals")]
+    trusted = [e for e in answers if not is_doubted(e, "marginals")]
     if len(trusted) < num_runs / 2:
         skip(f"marginals are doubted in {num_runs - len(trusted)} of {num_runs} runs")
     errors = np.stack([np.asarray(e.marginals) - at.solved.marginals for e in trusted])
@@ -173,7 +174,7 @@ def check_pooled_log_z_errors(pair: Pair) -> None:
         batches = at.run(pair.chains, seed, [BATCH] * BATCHES)
         for first in range(0, pair.chains, REPLICA_CHAINS):
             estimate = at.estimate(batches, slice(first, first + REPLICA_CHAINS))
-            if estimate.log_z is not None and estimate.log_z_se and not estimate.doubted("log Z"):
+            if estimate.log_z is not None and estimate.log_z_se and not is_doubted(estimate, "log Z"):
                 errors.append(estimate.log_z - at.solved.log_z)
                 claims.append(estimate.log_z_se)
         if not errors:

@@ -24,6 +24,7 @@ from spinbench.testing import (  # noqa: F401  modules register their checks
     stored_states,
     streams,
     variants,
+    whole_numbers,
 )
 from spinbench.testing.backends import arrays, default_members, randomness  # noqa: F401
 from spinbench.testing.check import BACKEND_CHECKS, PAIR_CHECKS, Check, require, require_refusal, skip

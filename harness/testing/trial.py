@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, State, Trace
+from spinbench.api.method import step_updates
 from spinbench.api.types import RANDOM_KINDS
 from spinbench.inference import binding, driver
 from spinbench.inference.budget import Budget
@@ -125,7 +126,7 @@ class Trial(binding.BoundMethod):
     @property
     def has_long_steps(self) -> bool:
         """Whether a step, of a program, draws each variable many times."""
-        steps = self.method.step_updates(self.tables) / max(self.model.num_variables, 1)
+        steps = step_updates(self.method, self.tables) / max(self.model.num_variables, 1)
         return isinstance(self.engine, ProgramEngine) and steps > LONG_STEP
 
 

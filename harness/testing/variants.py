@@ -40,7 +40,7 @@ def alternative_values(method: Method) -> Iterator[tuple[str, object]]:
     hints = hints_of(type(method))
     for field in fields(method):  # type: ignore[arg-type]
         current = getattr(method, field.name)
-        parts = _union_members(hints.get(field.name))
+        parts = union_members(hints.get(field.name))
         values = [value for part in parts if get_origin(part) is Literal for value in get_args(part)]
         if bool in parts:
             values += [True, False]
@@ -65,7 +65,7 @@ def pairwise_combinations(method: Method) -> Iterator[dict[str, Any]]:
         yield chosen
 
 
-def _union_members(hint: object) -> tuple[Any, ...]:
+def union_members(hint: object) -> tuple[Any, ...]:
     """X and Y of `X | Y`; any other hint alone."""
     if get_origin(hint) in (Union, UnionType):
         return get_args(hint)
@@ -79,7 +79,7 @@ def small_numbers(method: Method) -> Iterator[tuple[str, int | float]]:
     if method.kind == "iteration":
         return
     for field in fields(method):  # type: ignore[arg-type]
-        for value in (value for part in _union_members(hints.get(field.name)) for value in SMALL.get(part, ())):
+        for value in (value for part in union_members(hints.get(field.name)) for value in SMALL.get(part, ())):
             with suppress(SpinbenchError):
                 replace(method, **{field.name: value})  # type: ignore[type-var]
                 if value != getattr(method, field.name):
@@ -109,13 +109,13 @@ def _check_law_with(pair: Pair, changed: dict[str, Any]) -> str:
     if STATES in alternative_values(pair.method):
         reporting[setting_name] = setting_value
     try:
-        other = _pair_with_settings(pair, reporting | changed, pair.chains)
+        other = pair_with_settings(pair, reporting | changed, pair.chains)
         if other.sampler and other.method.kind != "draws":
             check_stationarity(other, "dense")
             shapes.check_log_z_of_whole_run(other)
         else:
             answers.check_accuracy(other, "dense", other.precision)
-        answers.check_factor_graph(_pair_with_settings(pair, changed), "zeros", only_trusted=True)
+        answers.check_factor_graph(pair_with_settings(pair, changed), "zeros", only_trusted=True)
     except (UnsupportedError, SkipTest) as refusal:
         return str(refusal)
     return ""
@@ -167,8 +167,8 @@ def _run_all_parts(pair: Pair) -> None:
                 estimate.pairs()
             state = at.start_chains(FEW_CHAINS, SEED, steps=1)
             at.engine.states(state)
-            at.engine.slopes(state)
-            at.engine.climb(state, np.array([0.5]), 1)
+            at.engine.slope(state)
+            at.engine.temper(state, np.array([0.5]), 1)
 
 
 def _alternatives_by_setting(method: Method) -> dict[str, list[object]]:
@@ -184,7 +184,7 @@ def _alternatives_by_setting(method: Method) -> dict[str, list[object]]:
             near_current = [current + 1, 2 * current]
         small = [
             value
-            for part in _union_members(hints.get(field.name))
+            for part in union_members(hints.get(field.name))
             for value in (*SMALL.get(part, ()), *HALF.get(part, ()))
         ]
         values_by_setting.setdefault(field.name, []).extend(
@@ -195,7 +195,7 @@ def _alternatives_by_setting(method: Method) -> dict[str, list[object]]:
 
 def _accepts_settings(pair: Pair, changed: dict[str, Any]) -> bool:
     try:
-        _pair_with_settings(pair, changed)
+        pair_with_settings(pair, changed)
     except SkipTest:
         return False
     return True
@@ -204,13 +204,13 @@ def _accepts_settings(pair: Pair, changed: dict[str, Any]) -> bool:
 def _changes_output(pair: Pair, others: dict[str, Any], changed: dict[str, Any]) -> bool:
     """Whether a few steps and a look tell a change, beside other settings."""
     try:
-        before, after = (_output_bytes(_pair_with_settings(pair, settings)) for settings in (others, others | changed))
+        before, after = (output_bytes(pair_with_settings(pair, settings)) for settings in (others, others | changed))
     except SkipTest:
         return False
     return before != after
 
 
-def _output_bytes(pair: Pair) -> list[tuple[str, bytes]]:
+def output_bytes(pair: Pair) -> list[tuple[str, bytes]]:
     """What a few chains report."""
     bound = pair.trial("dense")
     state = bound.engine.init(SEED, bound.law.uniform_states(FEW_CHAINS, SEED))
@@ -222,7 +222,7 @@ def _output_bytes(pair: Pair) -> list[tuple[str, bytes]]:
     ]
 
 
-def _pair_with_settings(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
+def pair_with_settings(pair: Pair, changed: dict[str, Any], chains: int = CHAINS) -> Pair:
     """With other settings, and so many chains at most.
 
     Raises:
@@ -244,7 +244,7 @@ def _replace_settings(pair: Pair, changed: dict[str, Any], chains: int) -> Pair:
 @PAIR_CHECKS.add("{}={}", over=lambda pair: alternative_values(pair.method))
 def check_answers_with_setting(pair: Pair, name: str, value: object) -> None:
     """The answers with one setting changed: marginals, log Z and the law that chains keep."""
-    other = _pair_with_settings(pair, {name: value})
+    other = pair_with_settings(pair, {name: value})
     if other.sampler:
         with suppress(SkipTest):
             streams.check_keys_used_once(other)
@@ -280,7 +280,7 @@ def check_settings_in_pairs(pair: Pair) -> None:
     refusals, count = [], 0
     for changed in pairwise_combinations(pair.method):
         try:
-            other = _pair_with_settings(pair, changed)
+            other = pair_with_settings(pair, changed)
             answers.check_accuracy(other, "dense", other.precision)
             check_stationarity(other, "dense")
         except (UnsupportedError, SkipTest) as refusal:

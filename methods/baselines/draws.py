@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Backend, Index, Key
+from spinbench.foundation.arithmetic import make_operations
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.table_layouts import Entries, table_sweep
 from spinbench.methods.baselines.proposals import ForestProposal
@@ -144,7 +145,7 @@ class DrawsProgram(IndependentSteps, TableProgram):
     def __init__(self, backend: Backend, *, rejects: bool) -> None:
         super().__init__(backend)
         self._rejects = rejects
-        self._forest: ForestDraws = backend.operations(ForestDraws)
+        self._forest: ForestDraws = make_operations(backend, ForestDraws)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no draw."""

@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.foundation.arithmetic import make_operations
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
 from spinbench.methods.baselines.jumps import Jumps, Tables, build_neighbourhoods
@@ -72,7 +73,7 @@ class Zanella(Method[Tables]):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        jumps: Jumps = backend.operations(Jumps)
+        jumps: Jumps = make_operations(backend, Jumps)
         return jumps.program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:

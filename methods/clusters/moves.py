@@ -32,7 +32,7 @@ class ClusterMoves(ArrayOperations):
         xp, backend = self._xp, self._backend
         labels = self.label_clusters(bonds, self.draw_open_bonds(backend.fold_in(key, 0), bonds, s))
         pull = self.sum_over_clusters(labels, bonds.fields[:, None] * (2 * s - 1))
-        keep = backend.sigmoid(pull)
+        keep = self._sigmoid(pull)
         u = xp.take_along_axis(backend.uniform(backend.fold_in(key, 1), s.shape), labels, axis=0)
         up = s > 0.5
         return xp.where(u < keep, s, 1 - s), xp.where(up, keep, 1 - keep)

@@ -43,7 +43,7 @@ def run_probes(engine: Engine, state: State, steps: int, statistic: str, trace: 
     sweeps, recorded_steps, means = max(round_steps // 4 // len(COOLING_BETAS), 1), max(round_steps // 4, 1), []
     burn_in_steps = max(round_steps - sweeps * len(COOLING_BETAS) - recorded_steps, 0)
     for _ in range(N_ROUNDS):
-        state, _ = engine.climb(state, COOLING_BETAS, sweeps)
+        state, _ = engine.temper(state, COOLING_BETAS, sweeps)
         state, statistics = engine.advance(engine.warm(state, burn_in_steps), recorded_steps)
         means.append(statistics[statistic] / recorded_steps)
     trace.probes[statistic] = Probes(np.concatenate(means, axis=-1), recorded_steps, steps)

@@ -70,7 +70,7 @@ def run_stepping_stones(
     if spent >= max_sweeps:
         trace.wanted = 2 * spent
         return state, 0
-    state, slopes = engine.climb(state, pilot, PILOT_SWEEPS)
+    state, slopes = engine.temper(state, pilot, PILOT_SWEEPS)
     # A single chain gives no spread to place rungs by; nor would its log Z be reported as supported.
     if slopes.shape[-1] < 2:
         return state, spent
@@ -79,7 +79,7 @@ def run_stepping_stones(
     if plan is None:
         trace.wanted = spent + sweeps_needed(pilot, spread)
         return state, spent
-    state, slopes = engine.climb(state, plan.betas[:-1], plan.sweeps)
+    state, slopes = engine.temper(state, plan.betas[:-1], plan.sweeps)
     climb = Climb(plan.betas[:-1], slopes, plan.sweeps, plan.needed * steps_per_sweep)
     trace.climb = climb._replace(slopes=slopes[climb.burn_in :])
     return state, spent + plan.needed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from spinbench.api import Array, Backend, Index, Key
+from spinbench.foundation.arithmetic import make_operations
 from spinbench.mathematics.graphs.sweep_layouts import Scan, Sweep
 from spinbench.mathematics.graphs.table_layouts import TableSweep
 from spinbench.mathematics.heat_bath.table_updates import TableBath
@@ -180,7 +181,7 @@ class GraphSweeps(ArrayOperations):
 
     def __init__(self, backend: Backend, bath: TableBath | None = None) -> None:
         super().__init__(backend)
-        self._bath: TableBath = bath or backend.operations(TableBath)
+        self._bath: TableBath = bath or make_operations(backend, TableBath)
 
     def arrange_states(self, t: SweptGraph, start: Array) -> Array:
         """From states of the variables (N, C)."""

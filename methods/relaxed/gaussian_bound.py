@@ -117,7 +117,7 @@ class BoundedDrawsProgram(IndependentSteps):
         over = self._log_cosh(u) - half * u**2 - (self._log_cosh(t.xi) - t.slopes * t.xi**2 / 2)[:, None]
         log_w = xp.sum(over, axis=0)
         # The bound holds for every u: a weight above 1 is a rounding error.
-        return DrawState(xp.where(log_w < 0, log_w, 0.0), self._backend.sigmoid(2 * u))
+        return DrawState(xp.where(log_w < 0, log_w, 0.0), self._sigmoid(2 * u))
 
     def observe(self, t: GaussianFit, state: DrawState) -> dict[str, Array]:
         """The statistics of `GaussianBound.reductions`."""

@@ -118,8 +118,8 @@ class Ladders(ArrayOperations):
         c = rungs.levels[:, None]
         statistics = SwapStatistics(
             places.slot[-1, :],
-            self._backend.sigmoid(lower - c),
-            self._backend.sigmoid(c - upper),
+            self._sigmoid(lower - c),
+            self._sigmoid(c - upper),
             1 - accepted,
             trips,
             xp.astype(zeros[-1, :] > 0, at.dtype),

@@ -72,11 +72,11 @@ class FakeEngine:
     def look(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         return {"steps": np.full(3, float(state["steps"]))} if self.shows else {}
 
-    def climb(self, state: dict[str, Any], betas: np.ndarray, sweeps: int) -> tuple[dict[str, Any], np.ndarray]:
+    def temper(self, state: dict[str, Any], betas: np.ndarray, sweeps: int) -> tuple[dict[str, Any], np.ndarray]:
         state["climbed"] += sweeps * len(betas)
         return state, np.zeros((sweeps, len(betas), 3))
 
-    def slopes(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+    def slope(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         return {"slope": np.full(3, float(state["steps"]))}
 
     def _work(self, steps: int, seconds: float) -> None:

@@ -164,21 +164,21 @@ class BlocksKernel(Kernel[Tables, BlocksState]):
         ends = (self._draw(last_first, x, keys, once, mode=state.mode) for x in (state.x.copy(), draws))
         return {name: logs[: state.chains] - state.weight for name, logs in zip(("log_t", "log_r"), ends, strict=True)}
 
-    def climb(self, state: BlocksState, betas: Array, sweeps: int) -> tuple[BlocksState, Array]:
+    def temper(self, state: BlocksState, betas: Array, sweeps: int) -> tuple[BlocksState, Array]:
         slopes = np.empty((sweeps, len(betas), state.chains))
         for k, beta in enumerate(betas.tolist()):
             for i in range(sweeps):
-                state = self.temper(state, np.full(state.chains, beta))
-                slopes[i, k] = self.slopes(state)["slope"]
+                state = self._sweep_at(state, np.full(state.chains, beta))
+                slopes[i, k] = self.slope(state)["slope"]
         return state, slopes
 
-    def temper(self, state: BlocksState, betas: Array) -> BlocksState:
+    def _sweep_at(self, state: BlocksState, betas: Array) -> BlocksState:
         """A sweep at the inverse temperatures β (C,) of the chains, as the program's `temper`."""
         steps = Steps(state.climbed, state.climbed + 1, True, -1.0)
         self._draw(self._t.sweep, state.x, state.climb_keys, steps, beta=self._vectors(betas))
         return replace(state, climbed=state.climbed + 1)
 
-    def slopes(self, state: BlocksState) -> dict[str, Array]:
+    def slope(self, state: BlocksState) -> dict[str, Array]:
         return {"slope": self._log_weights(state.x)[: state.chains]}
 
     def states(self, state: BlocksState) -> Array:

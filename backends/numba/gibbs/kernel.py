@@ -192,9 +192,9 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
         statistics = {"p" if self._request.averaged else "s": by_chain(run.sums, chains)}
         return state, statistics, {"log_t": log_t, "log_r": log_r}
 
-    def climb(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
+    def temper(self, state: GibbsState, betas: Array, sweeps: int) -> tuple[GibbsState, Array]:
         if not self._method.may_use_stones:
-            return super().climb(state, betas, sweeps)
+            return super().temper(state, betas, sweeps)
         # Here and not in `prepare`: only some runs use stepping stones.
         with deadline.compiling():
             climb_rungs(self._source, 0, Rungs(betas[:1], 1, 0), np.zeros((1, len(self._tables.order))))
@@ -206,7 +206,7 @@ class GibbsKernel(LookingKernel[Tables, GibbsState]):
         state.climbed += sweeps * len(betas)
         return state, slopes.swapaxes(0, 1)
 
-    def slopes(self, state: GibbsState) -> dict[str, Array]:
+    def slope(self, state: GibbsState) -> dict[str, Array]:
         if not self._method.may_use_stones:
             return {}
         lanes = self._form_for(state.chains).lanes(state.s, state.chains)

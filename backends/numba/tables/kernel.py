@@ -148,9 +148,9 @@ class GraphKernel(LookingKernel[graph_plan.GraphTables, GraphState]):
             logs[name] = _log_levels_by_chain(levels, levels.size).reshape(count, -1)[:, : state.chains]
         return logs
 
-    def climb(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
+    def temper(self, state: GraphState, betas: Array, sweeps: int) -> tuple[GraphState, Array]:
         if not self._method.may_use_stones:
-            return super().climb(state, betas, sweeps)
+            return super().temper(state, betas, sweeps)
         slopes = np.empty((sweeps, len(betas), state.chains))
         lanes = state.climbs._replace(x=state.lanes.x)
         for k, beta in enumerate(betas):
@@ -166,7 +166,7 @@ class GraphKernel(LookingKernel[graph_plan.GraphTables, GraphState]):
             conditionals(self._t, self._order, lanes.x, state.p)
         return state, slopes
 
-    def slopes(self, state: GraphState) -> dict[str, Array]:
+    def slope(self, state: GraphState) -> dict[str, Array]:
         return {"slope": self._slopes(state)} if self._method.may_use_stones else {}
 
     def states(self, state: GraphState) -> Array:

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from spinbench.api import Precision
-from spinbench.api.backend import Operations
 from spinbench.backends.numba.tables import array_sweeps, jumps
+from spinbench.foundation.arithmetic import Operations
 from spinbench.mathematics.heat_bath.table_updates import TableBath
 from spinbench.methods.baselines.draws import ForestDraws
 from spinbench.methods.baselines.jumps import Jumps

@@ -21,6 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from spinbench.api import Bound, State
+from spinbench.api.estimate import verdict
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
@@ -93,7 +94,7 @@ def anneal_backwards(
     planned = binding.plan_simplified(model, "pt", "numpy", {}, tier="generic")
     state, trace = _run_tempering(planned, seed, begun + TEMPERING * seconds, clock)
     moving, estimate = estimates.summarise_travel(trace), planned.estimate_from(trace)
-    if not moving.is_sufficient or "not mixed" in estimate.status:
+    if not moving.is_sufficient or "not mixed" in verdict(estimate):
         raise UnsupportedError(
             f"tempering has not mixed ({moving.trips:g} round trips of {moving.replicas} replicas), so that its last "
             "states are taken for no draws; give more seconds"

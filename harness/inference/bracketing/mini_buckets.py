@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from spinbench.api import State, Trace
 from spinbench.api.bounds import CERTAIN, stated
+from spinbench.api.estimate import verdict
 from spinbench.foundation import deadline
 from spinbench.inference.binding import BoundMethod, plan_simplified
 from spinbench.inference.bracketing.interval import Finding
@@ -141,5 +142,5 @@ def _finding(planned: BoundMethod, trace: Trace, name: str, look: int) -> Findin
         log_z=estimate.log_z,
         log_z_se=estimate.log_z_se,
         log_z_error_bound=estimate.log_z_error_bound,
-        believed=estimate.status == "ok",
+        believed=verdict(estimate) == "ok",
     )

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Array, Estimate
+from spinbench.api.estimate import is_doubted
 from spinbench.inference.checks.probes import Content, FloatArray, IntArray, entropies
 from spinbench.mathematics import all_states
 from spinbench.mathematics.graphs.factor_tables import FactorTables, factor_tables
@@ -87,12 +88,12 @@ def flag_disconnected_support(
             change joins have the weights that their starts have, and not their own.
     """
     parted = isinstance(model, FactorGraph) and model.has_zeros and model.num_variables <= MOST_VARIABLES
-    settled = estimate.log_z_kind == "exact" or (estimate.doubted("marginals") and estimate.doubted("log Z"))
+    settled = estimate.log_z_kind == "exact" or (is_doubted(estimate, "marginals") and is_doubted(estimate, "log Z"))
     if not parted or settled or estimate.marginals is None or estimate.marginals_error_bound is None:
         return ()
     probes = _send_probes(Content(model), seed + _OTHERS)
     whole = estimate.log_z
-    if whole is None or estimate.doubted("log Z"):
+    if whole is None or is_doubted(estimate, "log Z"):
         whole = max(float(probes.mean.max()), _cool(Content(model), seed + _OTHERS))
     upper, least = (_share(log_z - whole) for log_z in (probes.upper, probes.least))
     p = all_states.marginals_of_all_states(estimate.marginals)
@@ -103,7 +104,7 @@ def flag_disconnected_support(
     if single_site and not missed:
         # log Z of the component with the largest upper bound.
         rest, error = float(probes.upper.max()), np.inf
-        if estimate.log_z is not None and not estimate.doubted("log Z"):
+        if estimate.log_z is not None and not is_doubted(estimate, "log Z"):
             rest, error = estimate.log_z, estimate.log_z_error_bound or 0.0
         missed = _misweighs(separate_components(Content(model), seed + _OTHERS), rest, error, p, allowed)
     return ("marginals not mixed", "log Z unresolved") if missed else ()

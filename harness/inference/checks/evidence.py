@@ -14,6 +14,7 @@ import numpy as np
 
 from spinbench.api import Estimate, LogZKind
 from spinbench.api.bounds import CERTAIN, Bound, Grade
+from spinbench.api.estimate import verdict
 from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
@@ -125,11 +126,11 @@ def doubt(estimate: Estimate, quantity: str) -> str:
     """Why "marginals" or "log Z" of an estimate are doubtful; empty: they are not."""
     if quantity == "marginals":
         errors = estimate.marginals_se, estimate.marginals_error_bound
-        evidence = marginals_evidence(estimate.log_z_kind, *errors, estimate.status)
+        evidence = marginals_evidence(estimate.log_z_kind, *errors, verdict(estimate))
     else:
         assert estimate.log_z is not None
         log_z_errors = estimate.log_z_se, estimate.log_z_error_bound
-        evidence = log_z_evidence(estimate.log_z, estimate.log_z_kind, log_z_errors, estimate.bounds, estimate.status)
+        evidence = log_z_evidence(estimate.log_z, estimate.log_z_kind, log_z_errors, estimate.bounds, verdict(estimate))
     return evidence.reason
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import Estimate
+from spinbench.api.estimate import verdict
 from spinbench.errors import InvalidResultError, SpinbenchError
 from spinbench.models import FactorGraph, Model, PairwiseModel
 
@@ -67,7 +68,7 @@ def check_joint(estimate: Estimate, model: Model, who: str) -> None:
         if isinstance(model, FactorGraph):
             sums = np.array([table.sum() for table in pairs])
             _refuse(sums[abs(sums - 1) > ROUNDING], f"{who} gave pairs whose sums are not 1", "1")
-        if estimate.status == "ok" and estimate.marginals is not None:
+        if verdict(estimate) == "ok" and estimate.marginals is not None:
             _check_agreement(estimate, model, pairs, who)
     if estimate.draws is not None:
         _check_draws(estimate.draws, model, who)

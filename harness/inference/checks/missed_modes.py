@@ -20,6 +20,7 @@ from itertools import compress
 import numpy as np
 
 from spinbench.api import Estimate
+from spinbench.api.estimate import is_doubted
 from spinbench.inference.budget import Budget
 from spinbench.inference.checks import probes, weight_bounds
 from spinbench.mathematics import all_states, claims
@@ -52,7 +53,7 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
     grouped = isinstance(model, PairwiseModel) and bool(model.groups)
     if model.num_variables > MOST_VARIABLES or grouped or estimate.log_z_kind == "exact":
         return ()
-    if estimate.log_z is None or estimate.doubted("log Z") or not np.isfinite(bound):
+    if estimate.log_z is None or is_doubted(estimate, "log Z") or not np.isfinite(bound):
         return _flags_of_marginals(model, estimate) if long else ()
     if estimate.log_z_kind != "estimate" or (bounds := _bounds(probes.Content(model))) is None:
         return ()
@@ -65,7 +66,7 @@ def flag_missed_modes(model: Model, estimate: Estimate, *, long: bool = False) -
 
 def _flags_of_marginals(model: Model, estimate: Estimate) -> tuple[str, ...]:
     """Of a run that claims no log Z: what it has seen is taken to weigh as much as annealing from there allows."""
-    if estimate.doubted("marginals") or estimate.marginals_error_bound is None:
+    if is_doubted(estimate, "marginals") or estimate.marginals_error_bound is None:
         return ()
     bounds = _bounds(probes.Content(model))
     if bounds is None or not np.isfinite(bounds.mixture.z):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spinbench.api import Estimate, LogZKind, Precision
 from spinbench.api.bounds import CERTAIN, GRADES, Bound, Side, stated
+from spinbench.api.estimate import is_doubted
 from spinbench.errors import InvalidResultError
 from spinbench.inference.checks import evidence, joint_validity
 from spinbench.mathematics import all_states, rounding
@@ -111,7 +112,7 @@ def _copy(estimate: Estimate, arrays: Mapping[str, Any]) -> Estimate:
 
 def flag_infinite_errors(estimate: Estimate) -> Estimate:
     """With the doubts that numbers raise which nobody knows: infinite R-hat, errors that are NaN or infinite."""
-    if estimate.marginals is None or estimate.doubted("marginals"):
+    if estimate.marginals is None or is_doubted(estimate, "marginals"):
         return estimate
     if estimate.r_hat is not None and np.isinf(all_states.errors_of_all_states(estimate.r_hat)).any():
         return replace(estimate, doubts=(*estimate.doubts, "marginals not mixed"))
@@ -258,8 +259,8 @@ def add_flags(estimate: Estimate, flags: Sequence[str]) -> Estimate:
     if not flags:
         return estimate
     of_log_z = [flag for flag in flags if flag.startswith("log Z") and estimate.log_z is not None]
-    marginals = [flag for flag in flags if not flag.startswith("log Z") and not estimate.doubted("marginals")]
-    log_z = (flag for flag in of_log_z if not estimate.doubted("log Z"))
+    marginals = [flag for flag in flags if not flag.startswith("log Z") and not is_doubted(estimate, "marginals")]
+    log_z = (flag for flag in of_log_z if not is_doubted(estimate, "log Z"))
     flagged = replace(estimate, doubts=(*marginals, *estimate.doubts, *log_z))
     if of_log_z:
         return replace(flagged, log_z_se=np.inf, log_z_error_bound=np.inf)

@@ -61,7 +61,7 @@ def anneal(request: Request, bound: binding.BoundMethod, start: np.ndarray, hot:
 
     Args:
         request: of a heaviest state.
-        bound: the method; its engine's `climb` sweeps at a temperature.
+        bound: the method; its engine's `temper` sweeps at a temperature.
         start: (N, C) states.
         hot, cold: inverse temperatures of the ladder's ends.
 
@@ -74,19 +74,19 @@ def anneal(request: Request, bound: binding.BoundMethod, start: np.ndarray, hot:
     with show_progress(request.who, budget, lambda: annealed.sweeps, start.shape[1]):
         since = deadline.now()
         state = engine.init(request.options.seed, start)
-        state, slopes = engine.climb(state, np.array([hot]), 1)
+        state, slopes = engine.temper(state, np.array([hot]), 1)
         if not slopes.shape[-1] or engine.states(state) is None:
             reason = "knows no temperatures to anneal by with these settings"
             raise UnsupportedError(f"target='map' was given; {request.who} {reason}")
         compiled = deadline.now()
-        state, _ = engine.climb(state, np.array([hot]), 1)
+        state, _ = engine.temper(state, np.array([hot]), 1)
         per_sweep = deadline.now() - compiled
         annealed.sweeps, annealed.compile_seconds, annealed.run_seconds = 2, compiled - since, per_sweep
         at_once = max(1, math.ceil(CALL / max(per_sweep, 1e-9)))
         for rungs, sweeps in _rungs_and_sweeps(budget, per_sweep, annealed):
             begun = deadline.now()
             for betas, each in _calls(np.geomspace(hot, cold, rungs), sweeps, at_once):
-                state, _ = engine.climb(state, betas, each)
+                state, _ = engine.temper(state, betas, each)
                 annealed.sweeps += each * len(betas)
             annealed.states.append(_last_states(request, bound, state))
             annealed.run_seconds += deadline.now() - begun

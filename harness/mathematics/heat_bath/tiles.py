@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Arithmetic, make_operations
 from spinbench.mathematics.graphs.sweep_layouts import Scan
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Tiles:
     """Of scans that are `in_tiles`; s (N, C) as in `updates`."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend, self._arithmetic = backend, backend.operations(Arithmetic)
+        self._backend, self._arithmetic = backend, make_operations(backend, Arithmetic)
         self._xp = backend.xp
         device = "cpu" if backend.device == "cpu" else "gpu"
         self._width, self._at_once = WIDTH[device], AT_ONCE[device]
@@ -67,14 +67,14 @@ class Tiles:
             s = backend.update(s, rows, states, donate=True)
             if isinstance(p, tuple):
                 return s, p
-            return s, backend.update(p, rows, backend.sigmoid(x), donate=True)
+            return s, backend.update(p, rows, self._arithmetic.sigmoid(x), donate=True)
 
         swept: tuple[Array, Array] = self._over(s.shape[0], tile, (s, p), backward=backward)
         return swept
 
     def conditionals(self, scan: Scan, s: Array) -> Array:
         """(N, C) p(s_i = 1 | rest) of all variables."""
-        return self._backend.sigmoid(self._arithmetic.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
+        return self._arithmetic.sigmoid(self._arithmetic.add(self._xp.matmul(scan.weights, s), scan.biases[:, None]))
 
     def sum_forced_fields(
         self, scan: Scan, s: Array, target: Array, function: Callable[[Array, Array], Array], total: Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spinbench.foundation.arithmetic import Arithmetic
+from spinbench.foundation.arithmetic import Arithmetic, make_operations
 from spinbench.mathematics.graphs.rows import Windows
 from spinbench.mathematics.graphs.sweep_layouts import Block, Scan, Sweep
 from spinbench.mathematics.heat_bath.tiles import Tiles, in_tiles
@@ -23,10 +23,11 @@ class Draws:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._xp = backend.xp
+        self._sigmoid = make_operations(backend, Arithmetic).sigmoid
 
     def draw(self, x: Array, u: Array) -> tuple[Array, Array]:
         """(p, s): p(s = 1 | rest), and states drawn from it."""
-        p = self._backend.sigmoid(x)
+        p = self._sigmoid(x)
         return p, self._xp.astype(u < p, self._backend.real)
 
     def log_probability(self, x: Array, target: Array) -> Array:
@@ -41,7 +42,7 @@ class Fields:
     """Of states s (N, C)."""
 
     def __init__(self, backend: Backend) -> None:
-        self._backend, self._arithmetic = backend, backend.operations(Arithmetic)
+        self._backend, self._arithmetic = backend, make_operations(backend, Arithmetic)
         self._xp = backend.xp
 
     def of_block(self, block: Block, s: Array, low: int) -> Array:
@@ -115,6 +116,7 @@ class HeatBath:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._xp = backend.xp
+        self._sigmoid = make_operations(backend, Arithmetic).sigmoid
         self.fields, self.draws, self.tiles = Fields(backend), Draws(backend), Tiles(backend)
 
     def sweep(self, key: Key, sweep: Sweep | Scan, s: Array, *, backward: bool = False) -> Array:
@@ -191,14 +193,14 @@ class HeatBath:
         if isinstance(sweep, Sweep):
             probabilities = []
             for low, _, block in spans(sweep):
-                probabilities.append(self._backend.sigmoid(self.fields.of_block(block, s, low)))
+                probabilities.append(self._sigmoid(self.fields.of_block(block, s, low)))
             return self._xp.concat(probabilities, axis=0)
         if in_tiles(sweep):
             return self.tiles.conditionals(sweep, s)
 
         def body(b: Index, p: Array) -> Array:
             rows = self._backend.take(sweep.rows, b)
-            fresh = self._backend.sigmoid(self.fields.of_chunk(sweep, rows, s))
+            fresh = self._sigmoid(self.fields.of_chunk(sweep, rows, s))
             return self._backend.update(p, rows, fresh, donate=True)
 
         return self._backend.fori_loop(0, sweep.rows.shape[0], body, self._xp.zeros_like(s))

@@ -92,12 +92,12 @@ def test_chains_keep_the_law_of_another_temperature():
     model = MODELS["±J grid"]
     engine, at_beta = bind(model).engine, tempered(model, 0.4)
     state = engine.init(7, enumerate_law(at_beta).exact_draws(20_000, 8))
-    state, slopes = engine.climb(state, np.array([0.4, 0.4]), 2)
+    state, slopes = engine.temper(state, np.array([0.4, 0.4]), 2)
     require_law(engine, state, at_beta)
     states = engine.states(state)
     assert slopes.shape == (2, 2, 20_000)
     assert np.allclose(slopes[-1, -1], model.log_weight(states.T) - model.log_constant)
-    assert np.array_equal(engine.slopes(state)["slope"], slopes[-1, -1])
+    assert np.array_equal(engine.slope(state)["slope"], slopes[-1, -1])
 
 
 def conditionals_of_a_sweep(model, order, bounds, before, after):

@@ -46,7 +46,7 @@ class Colours(Method):
         def step(key, tables, s):
             def one(k, s):
                 u = backend.uniform(backend.fold_in(key, k), s.shape)
-                on = u < backend.sigmoid(tables.biases[:, None] + tables.weights @ s)
+                on = u < 0.5 + 0.5 * backend.xp.tanh(0.5 * (tables.biases[:, None] + tables.weights @ s))
                 return xp.where(tables.colours[k][:, None] > 0, xp.astype(on, backend.real), s)
 
             return backend.fori_loop(0, tables.colours.shape[0], one, s)

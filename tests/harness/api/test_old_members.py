@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spinbench import api
-from spinbench.api import Backend, Conformance, Estimate, Method
+from spinbench.api import Backend, Conformance, Estimate, Kernel, Method
 from spinbench.errors import UnsupportedError
 from spinbench.inference import preflight
 from spinbench.inference.budget import Budget
@@ -77,6 +77,8 @@ def test_array_operations_of_version_0_1_can_be_called() -> None:
     with pytest.warns(DeprecationWarning, match=r"NumpyBackend\.add_product is a member of spinbench 0\.1"):
         total = NumpyBackend().add_product(np.ones(3), np.full(3, 2.0), np.full(3, 5.0))  # type: ignore[attr-defined]
     assert total.tolist() == [11, 11, 11]
+    with pytest.warns(DeprecationWarning, match=r"NumpyBackend\.sigmoid is a member of spinbench 0\.1"):
+        assert NumpyBackend().sigmoid(np.zeros(1)).tolist() == [0.5]  # type: ignore[attr-defined]
 
 
 def test_plans_that_methods_of_version_0_1_predict_are_refused() -> None:
@@ -99,6 +101,25 @@ def test_the_old_base_of_backends_can_be_named() -> None:
 def test_an_estimate_takes_arguments_of_version_0_1() -> None:
     with pytest.warns(DeprecationWarning, match=r"Estimate\.converged is a member of spinbench 0\.1; the doubt"):
         estimate = Estimate(converged=False, doubts=("log Z unresolved",))
-    assert estimate.status == "not converged, log Z unresolved"
+    assert estimate.doubts == ("not converged", "log Z unresolved")
     with pytest.warns(DeprecationWarning, match=r"Estimate\.(converged|pairs_se)"):
-        assert Estimate(converged=True, pairs=np.ones(1), pairs_se=np.ones(1)).status == "ok"
+        assert Estimate(converged=True, pairs=np.ones(1), pairs_se=np.ones(1)).doubts == ()
+
+
+def test_an_estimate_tells_what_results_alone_tell_today() -> None:
+    estimate: Any = Estimate(doubts=("log Z unresolved",))
+    with pytest.warns(DeprecationWarning, match=r"Estimate\.(status|doubted) is a member of .*; its `doubts`"):
+        assert (estimate.status, estimate.doubted("log Z"), estimate.doubted("marginals")) == (
+            "log Z unresolved",
+            True,
+            False,
+        )
+
+
+def test_a_kernel_with_temperatures_of_version_0_1_has_todays() -> None:
+    old = {name: lambda self, *arguments: arguments for name in ("climb", "slopes")}
+    with pytest.warns(DeprecationWarning, match=r"Old\.(climb|slopes) is a member of .*; (temper|slope) is"):
+        kernel: Any = type("Old", (Kernel,), old)
+    kernel.__abstractmethods__ = frozenset()
+    made = kernel(None, None, None, None)
+    assert (made.temper(0, 1, 2), made.slope(0)) == ((0, 1, 2), (0,))

@@ -82,7 +82,7 @@ def test_samples_are_counted_exactly(samples: int) -> None:
 
 
 def climbing(engine: Any, state: Any, steps: int, trace: Trace) -> tuple[Any, int]:
-    state, slopes = engine.climb(state, np.array([0.0, 0.5]), steps // 4)
+    state, slopes = engine.temper(state, np.array([0.0, 0.5]), steps // 4)
     trace.climb = Climb(np.array([0.0, 0.5]), slopes)
     return state, steps // 2
 

@@ -59,9 +59,9 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.01)
         return climb(*given)
 
-    add, climb = Trace.add, ProgramEngine.climb
+    add, climb = Trace.add, ProgramEngine.temper
     monkeypatch.setattr(Trace, "add", add_and_wait)
-    monkeypatch.setattr(ProgramEngine, "climb", climb_and_wait)
+    monkeypatch.setattr(ProgramEngine, "temper", climb_and_wait)
     monkeypatch.setattr(annealing, "CALL", 0.0)
 
 

@@ -32,7 +32,7 @@ class Iterated(Method):
 
     def program(self, backend):
         def step(key, tables, state):
-            fresh = backend.sigmoid(tables[1] @ state[0] + tables[0][:, None])
+            fresh = 0.5 + 0.5 * backend.xp.tanh(0.5 * (tables[1] @ state[0] + tables[0][:, None]))
             moved = backend.xp.abs(fresh - state[0])
             change = moved[-1, :] if self.bug == "ends with the last variable" else backend.xp.max(moved, axis=0)
             return 0.5 * (state[0] + fresh), change

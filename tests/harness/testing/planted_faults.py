@@ -93,7 +93,7 @@ class FlawedKernel(Kernel):
             self.biases = self.biases * 0
         if self.bug == "no fields of variables beyond 1500":
             self.biases = np.where(np.arange(n) < 1500, self.biases, 0)
-        self.pace = 1.0
+        self.pace, self.still = 1.0, {}
 
     def init(self, seed, start):
         s = start.astype(np.float64)
@@ -135,6 +135,8 @@ class FlawedKernel(Kernel):
                 LEAKED.append(np.ones(1 << 17))
             case "no numbers late":
                 return p * np.nan
+            case "chains stand still late":
+                return self.still.setdefault(p.shape, p.copy())
             case "half late":
                 return 0.5 * p + 0.25
         return p

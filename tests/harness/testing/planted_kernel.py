@@ -154,6 +154,11 @@ def _bound(bug, model, n):
 class PlantedKernel(Kernel):
     def __init__(self, method, backend, model, tables):
         self.bug, self.model, self.order, self.sweeps = method.bug, model, method.order, method.sweeps
+        match self.bug:
+            case "sweeps modulo 128":
+                self.sweeps = max(self.sweeps % 128, 1)
+            case "a hundred sweeps at most":
+                self.sweeps = min(self.sweeps, 100)
         self.returns = method.returns if method.order == "backward" else 0
         self.real = np.dtype(backend.precision)
         if self.bug in ("float32 in float64", "float64 in float32"):

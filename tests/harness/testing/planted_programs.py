@@ -19,7 +19,7 @@ def field(backend, tables, s, i):
 def sweep(backend, key, tables, s, beta=1.0, donate=False):
     def site(i, s):
         u = backend.uniform(backend.fold_in(key, i), (s.shape[1],))
-        on = backend.xp.astype(u < backend.sigmoid(beta * field(backend, tables, s, i)), backend.real)
+        on = backend.xp.astype(u < 0.5 + 0.5 * backend.xp.tanh(0.5 * beta * field(backend, tables, s, i)), backend.real)
         return backend.update(s, i, on, donate=donate)
 
     return backend.fori_loop(0, tables[0].shape[0], site, s)

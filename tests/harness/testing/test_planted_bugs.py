@@ -133,6 +133,8 @@ BUGS = [
     # settings
     ("forgets a variable backwards", "order=backward", r"variables \[0\] stand still"),
     ("second sweeps are warmer", "sweeps=2", "from exact draws"),
+    ("sweeps modulo 128", "sweeps up to 301", "sweeps=259 gives what sweeps=3 does: it is taken modulo 256"),
+    ("a hundred sweeps at most", "sweeps up to 301", "sweeps counts at 40 and no more at 300"),
     ("returns are warmer", "returns=1", "with order=backward: after 8 steps from exact draws"),
     # laws
     ("all at once", "accuracy, dense", "a law in which all variables are drawn at once"),
@@ -238,6 +240,7 @@ LATE = [
     ("an exception late", "late steps", "after 512 steps advance raises IndexError"),
     ("memory leaks late", "late steps", "something of each step is kept"),
     ("no numbers late", "late steps", "after 1152 steps: flawed gave marginals: nan"),
+    ("chains stand still late", "late steps", "after 1920 steps all chains stand still"),
     ("half late", "late steps", r"after 1152 steps: marginals \[0, 1, 2, 3, 4, 5\] are off by"),
     ("plan changes the folder", "plan", FOLDER),
     ("estimate changes the folder", "start and tables stay", FOLDER),

@@ -37,7 +37,6 @@ BACKENDS = {
         "Driverless",
         "Sharing",
         "Counting",
-        "Hasty",
         "Steep",
         "Wide",
         "Shuffled",
@@ -200,7 +199,6 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("short", "loops (float64)", "5000 steps of c = c/2"),
         ("inexact", "transfer (float64)", "comes back as"),
         ("decimal", "keys (float64)", "seed 1 and seed 1000001 give the same numbers"),
-        ("hasty", "sigmoid (float64)", "sigmoid changes its argument"),
     ],
 )
 def test_faults_of_backends_are_found(backend: str, check: str, message: str) -> None:

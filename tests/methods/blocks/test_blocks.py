@@ -36,7 +36,7 @@ def test_zeros_have_a_floor_at_higher_temperatures(backend: str) -> None:
     feasible = np.isfinite(slopes)
     assert 0.02 < p[feasible].sum() < 0.98
     engine = bound(model, backend, Blocks(size=12))[1]
-    _, slopes_by_rung = engine.climb(engine.init(0, np.zeros((7, CHAINS), dtype=np.int8)), np.array([0.0, beta]), 10)
+    _, slopes_by_rung = engine.temper(engine.init(0, np.zeros((7, CHAINS), dtype=np.int8)), np.array([0.0, beta]), 10)
     is_feasible = np.isfinite(slopes_by_rung[-1, 1])
     for values, exact in (
         (is_feasible, p[feasible].sum()),

@@ -89,11 +89,11 @@ STATIONARY = [
 def test_tempered_sweeps_leave_their_law_as_it_is(backend: str, name: str, scan: Any) -> None:
     engine = bind_engine(name, backend, Gibbs(scan=scan, log_z="stones"))
     state = engine.init(4, draw_states(name, 0.6, 20_000))
-    state, slopes = engine.climb(state, np.array([0.6]), 3)
+    state, slopes = engine.temper(state, np.array([0.6]), 3)
     assert slopes.shape == (3, 1, 20_000)
     assert p_value(name, 0.6, slopes[-1, 0]) > 1e-3
-    np.testing.assert_allclose(engine.slopes(state)["slope"], slopes[-1, 0], rtol=1e-9)
-    _, slopes = engine.climb(state, np.array([0.0]), 1)
+    np.testing.assert_allclose(engine.slope(state)["slope"], slopes[-1, 0], rtol=1e-9)
+    _, slopes = engine.temper(state, np.array([0.0]), 1)
     assert p_value(name, 0.0, slopes[0, 0]) > 1e-3
 
 
@@ -102,7 +102,7 @@ def test_draws_at_temperature_infinity_are_independent(backend: str) -> None:
     """Of where the chains were, and of each other."""
     engine = bind_engine("dense", backend, Gibbs(log_z="stones"), "float32")
     state = engine.init(4, np.ones((6, 20_000), dtype=np.int8))
-    _, slopes = engine.climb(state, np.zeros(2), 2)
+    _, slopes = engine.temper(state, np.zeros(2), 2)
     for now in slopes.reshape(4, -1):
         assert p_value("dense", 0.0, now) > 1e-3
     noise = 1 / np.sqrt(20_000)

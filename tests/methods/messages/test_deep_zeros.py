@@ -9,6 +9,7 @@ import random_models
 import spinbench
 from spinbench import reference
 from spinbench.api import Precision
+from spinbench.api.estimate import verdict
 from spinbench.errors import ModelError
 from spinbench.mathematics.graphs.lowering import lower
 from spinbench.methods.messages.bp import BeliefPropagation, choose
@@ -82,7 +83,7 @@ def test_what_is_not_finite_is_not_converged() -> None:
     messages = np.full((len(tables.incidence.target), 2), np.inf)
     trace.add({"messages": messages, **{name: np.ones(2) for name in ("residual", "iterations", "converged")}}, 1)
     estimate = method.estimate(model, tables, trace)
-    assert (estimate.marginals, estimate.log_z, estimate.status) == (None, None, "not converged")
+    assert (estimate.marginals, estimate.log_z, verdict(estimate)) == (None, None, "not converged")
 
 
 def test_a_restart_with_a_log_z_is_chosen_before_one_without() -> None:

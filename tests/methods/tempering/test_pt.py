@@ -9,6 +9,7 @@ import pytest
 from small_graphs import graph, random_pairs
 
 from spinbench.api import Trace
+from spinbench.api.estimate import verdict
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.inference import binding
 from spinbench.mathematics.claims import t_factor
@@ -127,4 +128,4 @@ def test_estimates_see_what_was_lost() -> None:
         shapes = {"p": (18, 16), "up": (1, 16), "down": (1, 16), "rejected": (1, 16), "trips": (16,), "lost": (16,)}
         batch = {name: np.full(shape, 0.5) for name, shape in shapes.items()}
         trace.add(batch | {"levels": np.zeros((1, 16))}, 1)
-    assert "not mixed" in method.estimate(model, tables, trace).status
+    assert "not mixed" in verdict(method.estimate(model, tables, trace))

@@ -99,7 +99,7 @@ def test_looks_and_climbs_run_the_sweeps_that_are_compiled_already() -> None:
     state, _ = kernel.advance(kernel.init(0, np.zeros((16, 16), dtype=np.int8)), 1)
     compiled = set(run_lanes.signatures)
     state, _, _ = kernel.advance_and_look(state, 4, 2, 2)
-    state, slopes = kernel.climb(state, np.array([0.3, 0.6]), 3)
+    state, slopes = kernel.temper(state, np.array([0.3, 0.6]), 3)
     assert set(run_lanes.signatures) == compiled
     assert slopes.shape == (3, 2, 16)
 
@@ -111,6 +111,6 @@ def test_a_climb_does_not_depend_on_how_many_states_are_copied(monkeypatch: pyte
     model, method = sherrington_kirkpatrick(16, seed=1), Gibbs()
     kernel = GibbsKernel(method, NumbaBackend(), model, method.plan(model))
     state = kernel.init(0, np.zeros((16, 16), dtype=np.int8))
-    state, slopes = kernel.climb(state, np.array([0.3, 0.6]), 5)
+    state, slopes = kernel.temper(state, np.array([0.3, 0.6]), 5)
     log_weights = model.log_weight(kernel.states(state).T) - model.log_constant
     np.testing.assert_allclose(slopes[-1, -1], log_weights, rtol=1e-12)
