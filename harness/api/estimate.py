@@ -80,19 +80,17 @@ class Estimate:
 
 def verdict(estimate: Estimate) -> str:
     """ "ok", or the doubts in a line."""
-    return ", ".join(_all_doubts(estimate)) or "ok"
+    doubts = estimate.doubts
+    if is_doubted(estimate, "log Z") and not any(doubt.startswith("log Z") for doubt in doubts):
+        doubts = (*doubts, "log Z unresolved")
+    return ", ".join(doubts) or "ok"
 
 
 def is_doubted(estimate: Estimate, quantity: Literal["marginals", "log Z"]) -> bool:
-    """Whether a doubt concerns this quantity."""
-    return any(doubt.startswith(quantity) for doubt in _all_doubts(estimate))
-
-
-def _all_doubts(estimate: Estimate) -> tuple[str, ...]:
-    """An error that is not known is a doubt, too."""
-    has_error = estimate.log_z is None or estimate.log_z_se is None or estimate.log_z_se != math.inf
-    is_known = any(doubt.startswith("log Z") for doubt in estimate.doubts)
-    return estimate.doubts if has_error or is_known else (*estimate.doubts, "log Z unresolved")
+    """Whether a doubt concerns this quantity; of log Z, an error that is not known is one, too."""
+    if quantity == "log Z" and estimate.log_z is not None and estimate.log_z_se == math.inf:
+        return True
+    return any(doubt.startswith(quantity) for doubt in estimate.doubts)
 
 
 add_old_functions(Estimate, status=verdict, doubted=lambda estimate: partial(is_doubted, estimate))

@@ -130,8 +130,10 @@ def planning(method: Method, model: Model, budget: Budget | None) -> Iterator[No
 
 def check_step(method: Method, tables: Tables, tier: Tier, budget: Budget, chains: int) -> None:
     """Raises BudgetError where a step is of so many updates that it takes longer than the budget, however fast."""
+    if budget.seconds is None:
+        return
     least = step_updates(method, tables) * chains * UPDATE_SECONDS[tier]
-    if budget.seconds is not None and least > budget.seconds:
+    if least > budget.seconds:
         raise BudgetError(
             f"{method.name}: a budget of {budget} is too short: a sample of {chains} chains takes at least "
             f"{least:.2g} s; give more seconds, or fewer chains"

@@ -23,9 +23,8 @@ from spinbench.testing.stationarity import check_stationarity
 from spinbench.testing.trial import SEED, record_settings_read, step_count
 
 CHAINS = 512
-# Values at which loops are empty or have one iteration, tables have one row, and shares are 0 or 1.
-SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 1.0)}
-HALF: dict[type, tuple[float, ...]] = {float: (0.5,)}
+# Values at which loops are empty or have one iteration, tables have one row, and shares are 0, a half or 1.
+SMALL: dict[type, tuple[int | float, ...]] = {int: (0, 1, 2), float: (0.0, 0.5, 1.0)}
 # Chains and a model whose sizes fill no vectors.
 ODD_CHAINS, LARGE_MODEL = 17, "101 variables"
 # Chains and steps that show whether a number has an effect.
@@ -182,11 +181,7 @@ def _alternatives_by_setting(method: Method) -> dict[str, list[object]]:
         near_current = []
         if type(current) in SMALL:
             near_current = [current + 1, 2 * current]
-        small = [
-            value
-            for part in union_members(hints.get(field.name))
-            for value in (*SMALL.get(part, ()), *HALF.get(part, ()))
-        ]
+        small = [value for part in union_members(hints.get(field.name)) for value in SMALL.get(part, ())]
         values_by_setting.setdefault(field.name, []).extend(
             value for value in (*near_current, *small) if value != current
         )

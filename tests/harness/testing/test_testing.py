@@ -18,6 +18,7 @@ from spinbench.testing import Check, NumpyBackend, backend_checks, checks, metho
 from spinbench.testing.command import main, run_check
 from spinbench.testing.laws.cases import law
 from spinbench.testing.laws.large_models import find_solved_model
+from spinbench.testing.variants import small_numbers
 
 SOURCE = Path(__file__).with_name("faulty_plugin.py").read_text()
 BACKENDS = {
@@ -289,3 +290,8 @@ def test_the_command_reports_and_has_a_status(capsys: pytest.CaptureFixture[str]
     assert "xp lacks" in said
     assert main(backend="nowhere") == 2
     assert capsys.readouterr().err.startswith("spinbench: no backend is named 'nowhere'")
+
+
+def test_shares_are_checked_at_a_half_too() -> None:
+    shares = {name for name, value in small_numbers(registry.make_method("dhmc", {})) if value == 0.5}
+    assert shares >= {"jitter", "step_size"}
