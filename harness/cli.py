@@ -26,8 +26,8 @@ GLOBAL_OPTIONS = ("-h", "--help", "--version", "--debug")
 # Function of each command, as module:function: it takes the parsed arguments and returns the exit status. Imported only
 # when its command runs.
 HANDLERS = {
-    "list": "reporting.listing:run_list",
-    "peers": "reporting.listing:run_peers",
+    "list": "reporting.commands.listing:run_list",
+    "peers": "reporting.commands.listing:run_peers",
     "run": "reporting.commands.running:run",
     "exact": "reporting.commands.exact:run",
     "audit": "reporting.commands.advising:run_audit",

@@ -83,6 +83,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option("--assumed", action="store_true", help="Show bounds, too, that hold if tempering has mixed."),
     ],
+    "list": [option("--json", action="store_true", help="Print it as one line of JSON and nothing else.")],
     "peers": [
         option("action", nargs="?", choices=["install"], help="Install libraries; without it they are listed."),
         option("names", nargs="*", metavar="PEER", help="Install these."),

@@ -50,6 +50,8 @@ def measure_pairs(
         seconds: after which no further start is made.
         report: told of each cell that is measured.
 
+    Ctrl-C ends the measurement as the time's end does, once there is a cell with enough starts.
+
     Returns:
         The cells with enough starts, and a sentence for each that could not be measured.
     """
@@ -62,10 +64,14 @@ def measure_pairs(
             logs: list[float] = []
             try:
                 while len(logs) < STARTS and time.monotonic() < end:
-                    logs.append(_measure_start(pythons, sides, core.number))
+                    _measure_start(pythons, sides, core.number, logs)
             except (_NoCostError, isolation.WorkerDiedError) as error:
                 refusals.append(f"{format_place(place)} was not measured by pairs: {error}")
                 continue
+            except KeyboardInterrupt:
+                if not ratios and len(logs) < FEWEST_STARTS:
+                    raise
+                end = time.monotonic()
             if len(logs) >= FEWEST_STARTS:
                 ratios[place] = logs
                 report(place, logs)
@@ -74,8 +80,11 @@ def measure_pairs(
     return ratios, refusals
 
 
-def _measure_start(pythons: tuple[Path, Path], cells: tuple[Cell, Cell], core: int) -> float:
-    """The log ratio in one process of each side: the mean over turns without their outer quarters."""
+def _measure_start(pythons: tuple[Path, Path], cells: tuple[Cell, Cell], core: int, log_ratios: list[float]) -> None:
+    """Append the log ratio in one process of each side: the mean over turns without their outer quarters.
+
+    Turns that an interrupt cuts short count, if they are enough.
+    """
     with contextlib.ExitStack() as stack:
         workers = [
             stack.enter_context(contextlib.closing(isolation.Worker(core, cell["backend"]["device"], python=python)))
@@ -88,14 +97,18 @@ def _measure_start(pythons: tuple[Path, Path], cells: tuple[Cell, Cell], core: i
         samples = max(samples, math.ceil(TURN_SECONDS / max(step, 1e-9)))
         costs: list[list[float]] = [[], []]
         end = time.monotonic() + START_SECONDS
-        while len(costs[0]) < FEWEST_TURNS or time.monotonic() < end:
-            turn = len(costs[0])
-            for side in (0, 1) if turn % 2 == 0 else (1, 0):
-                cell = {**cells[side], "seed": turn, "budget": {**cells[side]["budget"], "samples": samples}}
-                costs[side].append(_step_seconds(workers[side], cell))
-    logs = np.sort(np.log(costs[1]) - np.log(costs[0]))
-    outer = len(logs) // 4
-    return float(logs[outer : len(logs) - outer].mean())
+        try:
+            while len(costs[0]) < FEWEST_TURNS or time.monotonic() < end:
+                turn = len(costs[0])
+                for side in (0, 1) if turn % 2 == 0 else (1, 0):
+                    cell = {**cells[side], "seed": turn, "budget": {**cells[side]["budget"], "samples": samples}}
+                    costs[side].append(_step_seconds(workers[side], cell))
+        finally:
+            turns = min(map(len, costs))
+            if turns >= FEWEST_TURNS:
+                logs = np.sort(np.log(costs[1][:turns]) - np.log(costs[0][:turns]))
+                outer = turns // 4
+                log_ratios.append(float(logs[outer : turns - outer].mean()))
 
 
 def _step_seconds(worker: isolation.Worker, cell: Cell) -> float:

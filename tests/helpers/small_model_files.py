@@ -7,6 +7,7 @@ import json
 import struct
 from typing import Any
 
+import h5py
 import numpy as np
 
 
@@ -23,6 +24,28 @@ def dimod_file(magic: bytes, version: int, header: dict[str, Any], *sections: by
 
 def section(name: bytes, data: bytes) -> bytes:
     return name + struct.pack("<I", len(data)) + data
+
+
+def opengm_file(
+    cards: list[int], functions: dict[int, list[tuple[list[int], Any]]], factors: list[tuple[int, int, list[int]]]
+) -> bytes:
+    """As OpenGM writes it: functions of a type as (indices, values), factors as (function, place of type, variables).
+
+    Arrays whose lengths a test changes are not checked.
+    """
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as archive:
+        types = [number for kind, some in functions.items() for number in (kind, len(some))]
+        model = archive.create_group("gm")
+        flat = [number for index, kind, scope in factors for number in (index, kind, len(scope), *scope)]
+        arrays = {"header": [2, 0, len(cards), len(factors), len(functions), *types, 1]}
+        for name, numbers in (arrays | {"numbers-of-states": cards, "factors": flat}).items():
+            model[name] = np.array(numbers, dtype=np.uint64)
+        for kind, some in functions.items():
+            indices, values = ([x for each in some for x in each[part]] for part in (0, 1))
+            model[f"function-id-{kind}/indices"] = np.array(indices, dtype=np.uint64)
+            model[f"function-id-{kind}/values"] = np.array(values, dtype=np.float64)
+    return buffer.getvalue()
 
 
 QUADRATIC = {"shape": [2, 1], "dtype": "float64", "itype": "int32", "ntype": "int32", "vartype": "SPIN"}
@@ -77,9 +100,14 @@ GOOD = {
     "cfn": b'# x\n{ problem: {"name": "x", "mustbe": "<9.0"}\nvariables: {"a": ["y", "n"], b: 3}\n'
     b'functions: {"f": {scope: ["a" "b"], defaultcost: 1 costs: ["y" 1 9.5 n 0 -0.25]},\n'
     b'{"scope": ["b"], "costs": [.5, inf, 2]} {scope: [b a] costs: "g"}, g: {scope: [1 0] costs: [1 2 3 4 5 6]}}}\n',
+    "opengm": opengm_file(
+        [2, 3],
+        {16000: [([1, 2], [0, 1.5]), ([2, 2, 3], range(6))], 16006: [([2, 3], [1, -0.5])]},
+        [(0, 0, [0]), (1, 0, [0, 1]), (0, 1, [0, 1])],
+    ),
     "wcnf": b"c x\nh -4 2 1 0\n3 -3 1 0\n0.5 4 0\n7 2 -1 0\n2 -2 -4 3 0\n",
 }
-BINARY = ("npz", "bqm_file", "dqm_file")
+BINARY = ("npz", "bqm_file", "dqm_file", "opengm")
 WORDS = [
     b"0",
     b"1",

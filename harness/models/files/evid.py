@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from spinbench.foundation.remarks import remark
 from spinbench.models.files.numbers import parse_numbers
 from spinbench.models.files.text import Tokens, blank_out_comments, read_text
@@ -59,16 +61,21 @@ def parse_samples(text: bytes, source: str) -> list[dict[int, int]]:
 
 def _find_samples(text: bytes, source: str) -> tuple[Tokens, list[int]]:
     """The numbers of a file, and where each sample's number of pairs stands."""
-    tokens = Tokens(_without_comments(text), source)
+    text = _without_comments(text)
+    tokens = Tokens(text, source)
     first = tokens.integer(0, "the number of observed variables")
-    if tokens.size != 1 + 2 * first and first == 1:
+    whole = tokens.size == 1 + 2 * first
+    if not whole and first == 1:
         # Formats of 2008 and 2010 begin with the number of samples, which makes the number of tokens even.
         return tokens, [1]
-    if first >= 2 and tokens.size != 1 + 2 * first and _is_list_of_samples(tokens, first):
+    if first >= 2 and _is_list_of_samples(tokens, first):
         starts = [1]
         for _ in range(first - 1):
             starts.append(starts[-1] + 1 + 2 * int(tokens.values[starts[-1]]))
-        return tokens, starts
+        # Where half as many pairs as samples follow, the numbers alone are pairs of one sample as well.
+        lengths = [len(words) for line in text.splitlines() if (words := line.split())]
+        if not whole or lengths == [1, *np.diff([*starts, tokens.size])]:
+            return tokens, starts
     return tokens, [0]
 
 

@@ -30,8 +30,8 @@ from spinbench.errors import ModelError
 from spinbench.foundation.remarks import remark
 from spinbench.models.checks import to_float_array
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.files import objects
 from spinbench.models.files.format import MAX_UNMENTIONED_STATES, Format, ModelFile
-from spinbench.models.lattices import bipartite_edges
 from spinbench.models.names import StateNames, check_state_names
 from spinbench.models.pairwise import PairwiseModel
 
@@ -75,7 +75,8 @@ class NPZ(Format):
                 arrays["h"], edges, couplings, log_constant=constant.item(), name=name, labels=labels
             )
         if "weights" in arrays:
-            return _read_rbm(file, arrays, constant.item(), labels)
+            parts = (arrays[key] for key in ("visible_biases", "hidden_biases", "weights"))
+            return objects.build_rbm(*parts, log_constant=constant.item(), name=file.stem, labels=labels)
         names = _read_state_names(file, arrays)
         if "cardinalities" not in arrays:
             model = _read_pairwise(file, arrays, constant.item(), labels)
@@ -146,19 +147,6 @@ def _read_edges(file: ModelFile, arrays: Arrays, biases: str, couplings: str) ->
         return arrays["edges"], arrays[couplings]
     dense = PairwiseModel.from_dense(arrays[biases], arrays[couplings], name=file.stem)
     return dense.edges, dense.couplings
-
-
-def _read_rbm(file: ModelFile, arrays: Arrays, constant: float, labels: Sequence[Hashable]) -> PairwiseModel:
-    visible, hidden, weights = (arrays[key] for key in ("visible_biases", "hidden_biases", "weights"))
-    if visible.ndim != 1 or hidden.ndim != 1 or weights.shape != (len(visible), len(hidden)):
-        raise ModelError(
-            f"{file.name}: weights have shape {weights.shape}, and biases {visible.shape} and {hidden.shape}; (V, H), "
-            "(V,) and (H,) are needed"
-        )
-    biases, edges = np.concatenate([visible, hidden]), bipartite_edges(*weights.shape)
-    return PairwiseModel.from_edges(
-        biases, edges, weights.ravel(), log_constant=constant, name=file.stem, labels=labels
-    )
 
 
 def read_arrays(file: ModelFile) -> Arrays:

@@ -16,7 +16,7 @@ from spinbench.conf import searchpath
 from spinbench.inference import registry
 from spinbench.models import specs
 from spinbench.reference.solvers import methods
-from spinbench.reporting import listing
+from spinbench.reporting.commands import listing
 
 # Metavars of arguments that are files and folders.
 FILE_METAVARS, FOLDER_METAVARS = ("FILE", "MODEL", "RECORD"), ("FOLDER",)

@@ -40,13 +40,15 @@ NAMES = {
     "gate": "machine base head verdict findings changes notes",
     "gate.findings[]": "metric level place verdict base head ratio low high p detectable reason",
     "gate.changes[]": "place verdict error title base head",
+    "list": "pairs families shipped read written metrics broken",
+    "list.pairs[]": "method backend tier reason",
 }
 
 
 def print_document(
     arguments: Namespace,
     status: int,
-    answer: Result | Advice | Interval | Mixing | Audit | GateReport | None = None,
+    answer: Result | Advice | Interval | Mixing | Audit | GateReport | dict[str, object] | None = None,
     message: str | None = None,
 ) -> int:
     """Print a command's document where `--json` asks for it.
@@ -54,7 +56,7 @@ def print_document(
     Args:
         arguments: of the command; `stdout` is where the document goes.
         status: the command's exit status.
-        answer: what its function returns; None where there is no answer.
+        answer: what its function returns, or the names of `list`; None where there is no answer.
         message: why there is none.
 
     Returns:
@@ -82,6 +84,8 @@ def _parts(command: str, answer: Any) -> dict[str, object]:
             return {"interval": answer}
         case "mixing":
             return {"mixing": _fields("mixing", answer)}
+        case "list":
+            return {"list": answer}
         case "gate":
             return {"gate": _gate_fields(answer)}
         case _:

@@ -15,7 +15,7 @@ from spinbench.backends.jax import JaxBackend
 from spinbench.errors import InvalidResultError, SpinbenchError, UnavailableError, UnsupportedError
 from spinbench.inference import kernels, registry, runner
 from spinbench.models import FactorGraph, generators
-from spinbench.reporting import listing
+from spinbench.reporting.commands import listing
 
 LIBRARY = """
 import numpy as np

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +28,7 @@ from spinbench.history.gate import GateReport, gate, write_report
 from spinbench.history.recorder import record
 from spinbench.history.regression_test.measurements import Place
 from spinbench.history.regression_test.pair_effects import pair_effects
+from spinbench.measuring import isolation
 from spinbench.reporting import comparison
 
 Two = tuple[str, str]
@@ -424,6 +427,57 @@ def test_two_processes_measure_a_cell_by_turns(monkeypatch: pytest.MonkeyPatch) 
     (sentence,) = refusals
     assert sentence.startswith("grid unheard_of numpy was not measured by pairs: no method is named 'unheard_of'")
     assert pairs.measure_pairs(HERE, cells, 0.0, lambda place, logs: None) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("before", "seconds", "fewest", "kept"),
+    [
+        # A start is 4 steps and 6 turns of both sides, 16 steps, or as many turns as its seconds hold.
+        (2 * 16, 0.0, 3, None),
+        (2 * 16 + 15, 0.0, 3, None),
+        (3 * 16, 0.0, 3, [3]),
+        (4 * 16 + 2 * 16 + 5, 0.0, 3, [4]),
+        (4 * 16 + 3 * 16 + 7, 0.0, 3, [4, 3]),
+        (15, 1e9, 1, None),
+        (16, 1e9, 1, [1]),
+        (35, 1e9, 1, [1]),
+    ],
+)
+def test_an_interrupt_keeps_what_was_measured_by_pairs(
+    before: int, seconds: float, fewest: int, kept: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, closed = itertools.count(1), []
+
+    class Worker:
+        """Its steps take a second at base and two at head."""
+
+        def __init__(self, core: int, device: str, *, python: Path) -> None:
+            self.seconds = {Path("base"): 1.0, Path("head"): 2.0}[python]
+
+        def measure(self, cell: Any, limit: float) -> dict[str, Any]:
+            if next(steps) == before + 1:
+                raise KeyboardInterrupt
+            return {"status": "ok", "metrics": {"step_cpu_seconds": {"value": self.seconds}}}
+
+        def close(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr(isolation, "Worker", Worker)
+    monkeypatch.setattr(pairs, "STARTS", 4)
+    monkeypatch.setattr(pairs, "FEWEST_STARTS", fewest)
+    monkeypatch.setattr(pairs, "START_SECONDS", seconds)
+    cells = {Place("grid", method, "numpy"): (cell(method), cell(method)) for method in ("gibbs", "pt", "swap")}
+    arguments = (Path("base"), Path("head")), cells, 300.0, lambda place, logs: None
+    if kept is None:
+        with pytest.raises(KeyboardInterrupt):
+            pairs.measure_pairs(*arguments)
+    else:
+        ratios, refusals = pairs.measure_pairs(*arguments)
+        assert [len(logs) for logs in ratios.values()] == kept
+        assert refusals == []
+        np.testing.assert_allclose(np.concatenate(list(ratios.values())), math.log(2.0))
+    assert len(closed) % 2 == 0
+    assert closed
 
 
 @pytest.fixture

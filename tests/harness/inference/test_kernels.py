@@ -12,7 +12,7 @@ from spinbench.errors import BrokenPluginError, SpinbenchError, UnknownNameError
 from spinbench.inference import kernels, registry
 from spinbench.inference.kernels import Wish
 from spinbench.models import Factor, FactorGraph, PairwiseModel
-from spinbench.reporting import listing
+from spinbench.reporting.commands import listing
 
 SOURCE = """
 from dataclasses import dataclass

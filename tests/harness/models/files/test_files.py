@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import dimod
 import networkx
@@ -471,3 +472,21 @@ def test_spins_and_restricted_boltzmann_machines_of_arrays(tmp_path, capsys):
         v @ visible + u @ hidden + np.einsum("si,ij,sj->s", v, weights, u),
         atol=1e-12,
     )
+    machine = SimpleNamespace(intercept_visible_=visible, intercept_hidden_=hidden, components_=weights.T)
+    np.testing.assert_array_equal(load(machine).couplings, load(tmp_path / "rbm.npz").couplings)
+    machine.feature_names_in_, machine.get_feature_names_out = np.array(["a", "b", "c"]), lambda: ["u0", "u1"]
+    assert load(machine).labels == ("a", "b", "c", "u0", "u1")
+
+
+@pytest.mark.parametrize(
+    ("text", "samples"),
+    [
+        ("2\n1 4 0\n0\n", [{4: 0}, {}]),
+        ("c x\n4\n0\n\n2 1 1 2 0\n0\n0", [{}, {1: 1, 2: 0}, {}, {}]),
+        ("2 1 4 0 0\n", [{1: 4, 0: 0}]),
+        ("2\n1 4\n0 0\n", [{1: 4, 0: 0}]),
+        ("2 1 1 1 1 2 0", [{1: 1}, {2: 0}]),
+    ],
+)
+def test_empty_samples_are_told_from_pairs_by_their_lines(text: str, samples: list[dict[int, int]]) -> None:
+    assert evid.parse_samples(text.encode(), "m.evid") == samples

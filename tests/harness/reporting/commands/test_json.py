@@ -70,6 +70,7 @@ def test_a_heaviest_state(capsys: pytest.CaptureFixture[str]) -> None:
         (["advise", MODEL, "--budget", "5s", "--target", "log_z"], "advice"),
         (["bracket", MODEL, "--budget", "5s"], "interval"),
         (["mixing", MODEL, "--budget", "2s"], "mixing"),
+        (["list"], "list"),
     ],
 )
 def test_each_name_is_on_the_page(words: list[str], part: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +83,16 @@ def test_the_page_explains_what_documents_hold() -> None:
     for part in NAMES:
         names = [name.removeprefix(f"{part}.") for name in names_of_answers() if name.startswith(f"{part}.")]
         assert list(dict.fromkeys(re.split(r"[.\[]", name)[0] for name in names)) == NAMES[part].split()
+
+
+def test_the_list_has_what_runs_here(capsys: pytest.CaptureFixture[str]) -> None:
+    content = document(capsys, "list")["list"]
+    tiers = {(pair["method"], pair["backend"]): pair["tier"] for pair in content["pairs"]}
+    assert (tiers["gibbs", "numba"], tiers["exact", "numpy"]) == ("native", "native")
+    assert all((pair["reason"] == "") == (pair["tier"] in ("native", "generic")) for pair in content["pairs"])
+    assert MODEL in content["shipped"]
+    assert set(content["written"]) < set(content["read"])
+    assert content["broken"] == {}
 
 
 def test_an_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

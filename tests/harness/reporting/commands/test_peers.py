@@ -12,8 +12,7 @@ import pytest
 from spinbench import cli
 from spinbench.errors import UnsupportedError
 from spinbench.inference import registry, runner
-from spinbench.reporting import listing
-from spinbench.reporting.commands import warm
+from spinbench.reporting.commands import listing, warm
 
 
 class Pip:

@@ -1,18 +1,22 @@
-"""Objects of pgmpy: discrete Bayesian and Markov networks, factor graphs, cluster graphs and junction trees.
+"""Objects of pgmpy (discrete Bayesian and Markov networks, factor graphs, cluster graphs and junction trees) and of
+scikit-learn (restricted Boltzmann machines), neither of which is imported.
 
-Most of them are NetworkX graphs, too, whose edges carry no numbers: the factors are the model. pgmpy is not imported.
+Most of pgmpy's are NetworkX graphs, too, whose edges carry no numbers: the factors are the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spinbench.errors import ModelError
-from spinbench.models.checks import check_labels
+from spinbench.models.checks import check_labels, to_float_array
 from spinbench.models.factor_graph import FactorGraph
+from spinbench.models.lattices import bipartite_edges
+from spinbench.models.pairwise import PairwiseModel
 
 _NETWORKS = frozenset({"DiscreteBayesianNetwork", "DiscreteMarkovNetwork", "BayesianNetwork", "MarkovNetwork"})
 _FACTOR_GRAPHS = frozenset({"FactorGraph"})
@@ -77,3 +81,44 @@ def _list_variables(source: Any, class_names: set[str]) -> list[Hashable]:
         nodes = [node for node in source.nodes if not hasattr(node, "values")]
         return [node for node in nodes if node in named or not source.degree(node)]
     return list(source.nodes)
+
+
+def build_rbm(
+    visible_biases: npt.ArrayLike,
+    hidden_biases: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    *,
+    log_constant: float = 0.0,
+    name: str,
+    labels: Sequence[Hashable] = (),
+) -> PairwiseModel:
+    """p(v, h) ∝ exp(Σ b v + Σ c h + Σ v W h) of biases (V,) and (H,) and weights (V, H), the visible units first.
+
+    Raises:
+        ModelError: other shapes, or numbers that are not finite.
+    """
+    visible, hidden = (to_float_array(name, "biases", biases) for biases in (visible_biases, hidden_biases))
+    weights = to_float_array(name, "weights", weights)
+    if visible.ndim != 1 or hidden.ndim != 1 or weights.shape != (len(visible), len(hidden)):
+        raise ModelError(
+            f"{name}: weights have shape {weights.shape}, and biases {visible.shape} and {hidden.shape}; (V, H), (V,) "
+            "and (H,) are needed"
+        )
+    biases, edges = np.concatenate([visible, hidden]), bipartite_edges(*weights.shape)
+    return PairwiseModel.from_edges(biases, edges, weights.ravel(), log_constant=log_constant, name=name, labels=labels)
+
+
+def from_sklearn(machine: Any, *, name: str) -> PairwiseModel:
+    """Of a fitted `sklearn.neural_network.BernoulliRBM`; names of its features become labels.
+
+    Raises:
+        ModelError: weights that are not finite.
+    """
+    features = getattr(machine, "feature_names_in_", ())
+    return build_rbm(
+        machine.intercept_visible_,
+        machine.intercept_hidden_,
+        np.transpose(machine.components_),
+        name=name,
+        labels=[*features, *machine.get_feature_names_out()] if len(features) else (),
+    )

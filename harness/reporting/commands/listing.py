@@ -21,6 +21,7 @@ from spinbench.foundation import plugins, remarks
 from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
+from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.progress_display import console, print_line
 
 _PIP_INSTALL = "pip install "
@@ -39,12 +40,39 @@ MIN_SUMMARY_WIDTH = 100
 
 def run_list(arguments: Namespace | None = None) -> int:
     """`spinbench list`: print the coverage table, the reasons for its gaps, and the models; imports no framework."""
+    if arguments is not None and arguments.json:
+        return print_document(arguments, 0, _list_all())
     _print_support_table()
     print_line("")
     _print_peers()
     print_line("")
     _print_models()
     return 0
+
+
+def _list_all() -> dict[str, object]:
+    broken = _broken_plugins()
+    pairs = [
+        {"method": method, "backend": backend, "tier": support.tier, "reason": support.reason}
+        for method in registry.names("methods")
+        for backend in (*kernels.own_backends(), *peer_names())
+        for support in [registry.support(method, backend)]
+    ]
+    return {
+        "pairs": pairs,
+        "families": [name for name in families.names() if name not in broken],
+        "shipped": catalogue.names(),
+        "read": formats.suffixes(),
+        "written": formats.suffixes(writable=True),
+        "metrics": [name for name in metrics.metric_names() if name not in broken],
+        "broken": broken,
+    }
+
+
+def _broken_plugins() -> dict[str, str]:
+    """Names of families, formats (after a point) and metrics that cannot be used, and why."""
+    unreadable = {f".{name}": why for name, why in formats.load_errors().items()}
+    return families.load_errors() | unreadable | metrics.unusable_metrics()
 
 
 def _print_support_table() -> None:
@@ -106,8 +134,7 @@ def _generalise_reason(reason: str, method: str, backend: str) -> str:
 
 def _print_models() -> None:
     print_line("models (model=NAME; spinbench sweep model=NAME --cfg job has their parameters)", "bold")
-    broken_metrics = metrics.unusable_metrics()
-    broken = families.load_errors() | {f".{name}": why for name, why in formats.load_errors().items()} | broken_metrics
+    broken = _broken_plugins()
     working = [name for name in families.names() if name not in broken]
     kinds = {
         "families": working,
@@ -115,7 +142,7 @@ def _print_models() -> None:
         "shipped": catalogue.names(),
         "yours": [families.FILE],
         "read": formats.suffixes(),
-        "metrics": [name for name in metrics.metric_names() if name not in broken_metrics],
+        "metrics": [name for name in metrics.metric_names() if name not in broken],
     }
     for title, names in kinds.items():
         if names:
