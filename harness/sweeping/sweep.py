@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import time
@@ -87,10 +88,17 @@ def _check_files(arguments: Arguments, config: DictConfig) -> None:
     if config.model.name != families.FILE:
         return
     refused = settings_checks.Refusals()
+    # What a name refers to, as ${seed}, has the first cell's value here.
+    first = copy.deepcopy(config)
     for name in ("path", "evidence"):
         lines = composition.choices(arguments.of_cells, f"model.{name}")
-        for path in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
-            with refused.collect():
+        for value in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
+            with refused.collect(), hydra_errors.explain_errors():
+                first.model[name] = value
+                path = first.model[name]
+                # A record's settings would refer to others where they are read again.
+                if isinstance(path, str) and "${" in path:
+                    raise SpinbenchError(f"{path}: the name of a sweep's file holds no '${{'; rename it")
                 if isinstance(path, str) and not (name == "evidence" and is_assignment(path)):
                     loading.check_model_exists(path)
     refused.raise_if_any()

@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 from small_sweeps import QUICK, stored, sweep
 
 import spinbench
+from spinbench import cli
 from spinbench.measuring import environment, records
 from spinbench.measuring.stages import STAGES
 from spinbench.models import generators
@@ -407,6 +408,36 @@ def test_files_are_looked_for_before_anything_is_measured(capsys: pytest.Capture
     assert not Path("out").exists()
     assert sweep("-m", *cell, "model.path='a b.uai',libdai/hoi1", "model.evidence=null") == 0
     assert len(stored("out")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["model.path=a${seed}.uai", "seed=1,3"], 0, "2 cells into"),
+        (
+            ["model.path=a${seed}.uai", "model.evidence=${model.path}.evid", "seed=1"],
+            2,
+            "a1.uai.evid: there is no such file",
+        ),
+        (["model.path=a${seed}.uai", "seed=2"], 2, "a2.uai: there is no such file"),
+        (["model.path=a1.uai,a${nope}.uai"], 2, "there is no nope"),
+        ([r"model.path=\${seed}.uai"], 2, "${seed}.uai: the name of a sweep's file holds no '${'; rename it"),
+    ],
+)
+def test_names_of_files_refer_to_settings(
+    words: list[str],
+    status: int,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a1.uai", "a3.uai", "${seed}.uai"):
+        (tmp_path / name).write_text("MARKOV\n1\n2\n1\n1 0\n2\n1 3\n")
+    given = ["model=file", "method=exact", "backend=numpy", "hydra.sweep.dir=out", *words]
+    assert cli.main(["sweep", "-m", *given]) == status
+    assert sentence in "".join(capsys.readouterr())
 
 
 def test_hydra_shows_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
