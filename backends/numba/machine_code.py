@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from spinbench.foundation.folders import cache_folder
+from spinbench.foundation.folders import cache_folder, ignore_numba_file
 
 CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
 # Whether kernels check their raw addresses; read once, since it decides which machine code is compiled.
@@ -77,6 +77,7 @@ def use_cache_of_sources() -> None:
 
     # Numba defines its settings at run time, unknown to type checkers.
     settings: Any = config
+    ignore_numba_file()
     if CHECKED or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
     locators = settings.CACHE_LOCATOR_CLASSES or ",".join(NUMBA_LOCATORS)

@@ -9,6 +9,7 @@ import stat
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from spinbench.errors import SpinbenchError
 
@@ -29,6 +30,20 @@ def cache_folder() -> Path:
 
         chosen = platformdirs.user_cache_dir("spinbench", appauthor=False)
     return _below(Path(chosen))
+
+
+def ignore_numba_file() -> None:
+    """Let Numba follow no `.numba_config.yaml` of the working directory, only variables.
+
+    A stranger's would name the folder that compiled code is read from, and run.
+    """
+    from numba.core import config
+
+    # Numba defines its settings at run time, unknown to type checkers; it reads them anew at each compilation.
+    settings: Any = config
+    if settings._config_fname != os.devnull:
+        settings._config_fname = os.devnull
+        settings.reload_config()
 
 
 def ensure_folder(part: Path) -> Path:

@@ -18,8 +18,10 @@ import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from filelock import FileLock
+from packaging.requirements import InvalidRequirement, Requirement
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import atomic, git
@@ -164,7 +166,8 @@ def _extract_build_error(output: str) -> str:
     """The exception that ended a build; of pip's own words, what is no heading."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.endswith("Exception:")]
     raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable)\b", line)]
-    wrong = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    # pip's own "error: metadata-generation-failed" says nothing.
+    wrong = [words for line in lines if line.lower().startswith("error: ") and " " in (words := line[7:])]
     return next(iter([*raised[-1:], *wrong, *lines[-1:]]), "nothing was said")
 
 
@@ -175,10 +178,21 @@ def _isolation_options(source: Path) -> list[str]:
     system: dict[str, object] = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8")).get(
         "build-system", {}
     )
-    backend = str(system.get("build-backend", "setuptools")).partition(":")[0].partition(".")[0]
-    if importlib.util.find_spec(backend) is not None:
-        return ["--no-build-isolation"]
-    return []
+    needs = [str(need) for need in cast("list[object]", system.get("requires", ["setuptools"]))]
+    backend = str(system.get("build-backend", "setuptools"))
+    # Before 70.1, as in fresh environments of Python 3.11, setuptools makes no wheels without the package `wheel`.
+    makes_wheels = not backend.startswith("setuptools") or _is_installed("setuptools>=70.1") or _is_installed("wheel")
+    return ["--no-build-isolation"] if makes_wheels and all(map(_is_installed, needs)) else []
+
+
+def _is_installed(requirement: str) -> bool:
+    try:
+        need = Requirement(requirement)
+        return (need.marker is not None and not need.marker.evaluate()) or need.specifier.contains(
+            importlib.metadata.version(need.name), prereleases=True
+        )
+    except (InvalidRequirement, importlib.metadata.PackageNotFoundError):
+        return False
 
 
 def _check_out(checkout: git.Checkout, commit: str, tree: Path) -> None:

@@ -59,7 +59,10 @@ def plot_style() -> Iterator[None]:
     """Pictures that are drawn and saved inside look as those of a report do."""
     import matplotlib
 
-    with matplotlib.rc_context(RC_PARAMS):
+    with matplotlib.rc_context():
+        # Not what the matplotlibrc of the working directory says: with text.usetex it would run LaTeX.
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC_PARAMS)
         yield
 
 

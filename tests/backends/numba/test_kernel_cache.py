@@ -106,6 +106,22 @@ def test_kernels_are_compiled_into_that_folder(tmp_path: Path, chosen: bool) -> 
     assert int(done.stdout) > 0
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["from spinbench.backends.numba import NumbaBackend as b; b()", "import spinbench.reference.orders.kernels"],
+)
+def test_a_file_of_the_working_directory_chooses_no_folder(tmp_path: Path, words: str) -> None:
+    """Code that lies there would run."""
+    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path / 'strange'}\ndebug: 1\n")
+    code = f"from numba.core import config; {words}; print(config.DEBUG, config.CACHE_DIR)"
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("0 ")
+    assert "strange" not in done.stdout
+
+
 SOURCE = """
 from spinbench.backends.numba.kernel_cache import njit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -194,3 +195,37 @@ def spinbench(*arguments: str, root: Path) -> subprocess.CompletedProcess[str]:
     variables = {**os.environ, "PYTHONPATH": str(installed(root))}
     command = [sys.executable, "-m", "spinbench", *arguments]
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("system", "installed", "isolated"),
+    [
+        ('requires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"', {"setuptools": "65.5.0"}, True),
+        ("", {"setuptools": "65.5.0"}, True),
+        ("", {"setuptools": "65.5.0", "wheel": "0.40"}, False),
+        ("", {"setuptools": "80.1"}, False),
+        ('requires = ["setuptools>=77", "cython"]', {"setuptools": "80.1"}, True),
+        ('requires = ["setuptools>=77"]', {"setuptools": "70.1", "wheel": "1"}, True),
+        ("requires = [\"hatchling; python_version > '2'\", \"x; python_version < '3'\"]", {"hatchling": "1"}, True),
+        ('requires = ["hatchling"]\nbuild-backend = "hatchling.build"', {"hatchling": "1"}, False),
+        ('requires = ["not a requirement"]', {"setuptools": "80.1"}, True),
+    ],
+)
+def test_builds_fetch_nothing_where_what_they_need_is_here(
+    system: str, installed: dict[str, str], isolated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name not in installed:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed[name]
+
+    (tmp_path / "pyproject.toml").write_text(f"[build-system]\n{system}\n")
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert builds._isolation_options(tmp_path) == ([] if isolated else ["--no-build-isolation"])
+
+
+def test_a_build_error_is_not_a_hint() -> None:
+    output = (
+        "error: subprocess-exited-with-error\n  error: invalid command 'bdist_wheel'\nhint: See above for details.\n"
+    )
+    assert builds._extract_build_error(output) == "invalid command 'bdist_wheel'"

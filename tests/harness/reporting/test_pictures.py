@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -362,3 +363,13 @@ def test_an_exact_record_is_an_exact_answer() -> None:
 def test_bounds_that_cross_are_both_violated() -> None:
     found = statuses(record("g_mf", 10.0, "lower"), record("trw", 9.0, "upper"))
     assert all(brackets.VIOLATED in status for status in found.values())
+
+
+def test_settings_of_ones_own_and_of_the_working_directory_change_no_picture() -> None:
+    """`text.usetex` of a stranger's matplotlibrc would run LaTeX."""
+    with matplotlib.rc_context({"text.usetex": True, "axes.facecolor": "black"}):
+        with plotting.plot_style():
+            assert not matplotlib.rcParams["text.usetex"]
+            assert matplotlib.rcParams["axes.facecolor"] == "white"
+            assert matplotlib.rcParams["svg.hashsalt"] == "spinbench"
+        assert matplotlib.rcParams["text.usetex"]
