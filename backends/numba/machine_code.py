@@ -10,9 +10,8 @@ import time
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-from spinbench.foundation.folders import cache_folder, ignore_numba_file
+from spinbench.foundation.folders import cache_folder, numba_settings
 
 CHECKS_VARIABLE = "SPINBENCH_SIMD_CHECKS"
 # Whether kernels check their raw addresses; read once, since it decides which machine code is compiled.
@@ -73,11 +72,7 @@ def use_cache_of_sources() -> None:
     every installation of the same sources finds them compiled. In the debug mode of `simd` they go nowhere else, and
     Numba checks the indices of arrays, too. `kernel_cache.njit` calls it for each kernel.
     """
-    from numba.core import config
-
-    # Numba defines its settings at run time, unknown to type checkers.
-    settings: Any = config
-    ignore_numba_file()
+    settings = numba_settings()
     if CHECKED or not settings.CACHE_DIR:
         settings.CACHE_DIR = str(numba_folder())
     locators = settings.CACHE_LOCATOR_CLASSES or ",".join(NUMBA_LOCATORS)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import stat
 import tempfile
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from spinbench.errors import SpinbenchError
@@ -32,18 +35,24 @@ def cache_folder() -> Path:
     return _below(Path(chosen))
 
 
-def ignore_numba_file() -> None:
-    """Let Numba follow no `.numba_config.yaml` of the working directory, only variables.
+def numba_settings() -> Any:
+    """Numba's settings, which follow variables and no `.numba_config.yaml` of the working directory.
 
-    A stranger's would name the folder that compiled code is read from, and run.
+    A stranger's would name the folder that compiled code is read from, and run. Called before Numba is imported.
     """
-    from numba.core import config
-
-    # Numba defines its settings at run time, unknown to type checkers; it reads them anew at each compilation.
-    settings: Any = config
+    # Numba defines its settings at run time, unknown to type checkers, and reads the file at each compilation, too.
+    settings: Any = import_without("numba.core.config", ".numba_config.yaml")
     if settings._config_fname != os.devnull:
         settings._config_fname = os.devnull
         settings.reload_config()
+    return settings
+
+
+def import_without(module: str, file: str) -> ModuleType:
+    """A module that reads a file of the working directory, which may be a stranger's, when it is first imported."""
+    elsewhere = contextlib.chdir(Path(__file__).parent) if os.path.lexists(file) else contextlib.nullcontext()
+    with elsewhere:
+        return import_module(module)
 
 
 def ensure_folder(part: Path) -> Path:

@@ -32,6 +32,7 @@ from spinbench.measuring.record_parts import (
 _UNPRINTABLE = re.compile(f"[{OBEYED}\ud800-\udfff]")
 
 # Texts without a match need no second check: an unprintable character appears as itself or escaped.
+_LONG = re.compile(r"\d{19}")
 _SUSPECT = re.compile(_UNPRINTABLE.pattern + r"|\\[bfru]")
 
 
@@ -190,14 +191,22 @@ class _Config(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Number
 
 
+def _parse_int64(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**63:
+        raise ValueError(f"the integer {digits[:24]}… has more than 64 bits")
+    return number
+
+
 def parse_json(text: str) -> Any:
     """The content of a JSON file, without characters that do more than to be shown.
 
     Raises:
-        ValueError: no JSON, or nested more deeply than can be read; NaN and infinities are none.
+        ValueError: no JSON, or nested more deeply than can be read; NaN, infinities and integers of more than 64 bits
+            are none.
     """
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        parse_int = _parse_int64 if _LONG.search(text) else None
+        content = json.loads(text, parse_constant=_refuse_constant, parse_int=parse_int)
         if _SUSPECT.search(text):
             return _replace_unprintable(content)
         return content

@@ -67,6 +67,9 @@ def read_record(path: Path) -> Record:
     from spinbench.measuring import record_types
 
     try:
+        # A pipe would be waited for.
+        if not path.is_file():
+            raise ValueError("it is no file")
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES >> 20} MiB")
         content = record_types.parse_json(path.read_text(encoding="utf-8"))

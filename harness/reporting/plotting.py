@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation.folders import import_without
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,10 +58,9 @@ LEGEND_BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02), "hand
 @contextmanager
 def plot_style() -> Iterator[None]:
     """Pictures that are drawn and saved inside look as those of a report do."""
-    import matplotlib
-
+    matplotlib = import_without("matplotlib", "matplotlibrc")
     with matplotlib.rc_context():
-        # Not what the matplotlibrc of the working directory says: with text.usetex it would run LaTeX.
+        # Nor what a notebook's matplotlibrc says: with text.usetex it would run LaTeX.
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC_PARAMS)
         yield

@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from spinbench.foundation.folders import ignore_numba_file
 from spinbench.reference.network import IntArray
 
-ignore_numba_file()
 ONE = np.uint64(1)
 # Fill of an eliminated vertex, larger than any other.
 GONE = 2**30

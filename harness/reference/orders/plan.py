@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spinbench.foundation.folders import numba_settings
 from spinbench.reference.network import IntArray
 
 # Largest number of rounds that remove vertices of low degree.
@@ -218,11 +219,12 @@ def min_fill_order(cardinalities: Sequence[int], pairs: IntArray, seed: int) -> 
         pairs: (E, 2) variables that share a table, without repetitions.
         seed: of the ties.
     """
-    from spinbench.reference.orders import kernels
-
     size = len(cardinalities)
     if size > MAX_CORE:
         return list(range(size))
+    numba_settings()
+    from spinbench.reference.orders import kernels
+
     names = np.random.default_rng(seed).permutation(size)
     weights = np.round(np.log2(np.asarray(cardinalities)[names]) * 2**20).astype(np.int64)
     order = np.empty(size, dtype=np.int64)

@@ -106,14 +106,18 @@ def test_kernels_are_compiled_into_that_folder(tmp_path: Path, chosen: bool) -> 
     assert int(done.stdout) > 0
 
 
+@pytest.mark.parametrize("settings", ["cache_dir: strange\ndebug: 1\n", "[[[: no YAML"], ids=["whole", "broken"])
 @pytest.mark.parametrize(
     "words",
-    ["from spinbench.backends.numba import NumbaBackend as b; b()", "import spinbench.reference.orders.kernels"],
+    [
+        "from spinbench.backends.numba import NumbaBackend as b; b()",
+        "from spinbench.reference.orders import plan; plan.min_fill_order([2], plan.np.zeros((0, 2), int), 0)",
+    ],
 )
-def test_a_file_of_the_working_directory_chooses_no_folder(tmp_path: Path, words: str) -> None:
+def test_a_file_of_the_working_directory_chooses_no_folder(tmp_path: Path, words: str, settings: str) -> None:
     """Code that lies there would run."""
-    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path / 'strange'}\ndebug: 1\n")
-    code = f"from numba.core import config; {words}; print(config.DEBUG, config.CACHE_DIR)"
+    (tmp_path / ".numba_config.yaml").write_text(settings)
+    code = f"{words}; from numba.core import config; print(config.DEBUG, config.CACHE_DIR)"
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True

@@ -97,10 +97,13 @@ def test_a_malformed_record_is_named_and_the_rest_goes_on(
     good = records.write_record(tmp_path, record("good"))
     (tmp_path / "record-bad.json").write_text(damaged(good.read_text(), *path, by=by))
     (tmp_path / "record-deep.json").write_text("[" * 100_000)
+    (tmp_path / "record-huge.json").write_text(json.dumps(record() | {"seed": 10**400}))
+    os.mkfifo(tmp_path / "record-pipe.json")
     (tmp_path / "record-torn.json").write_bytes(good.read_bytes()[:-20])
     assert [one.content for one in records.read_records(tmp_path)] == [record("good")]
     told = capsys.readouterr().err
-    assert [name for name in ("bad", "deep", "torn") if f"record-{name}.json" in told] == ["bad", "deep", "torn"]
+    names = ["bad", "deep", "huge", "pipe", "torn"]
+    assert [name for name in names if f"record-{name}.json" in told] == names
 
 
 def test_what_a_terminal_would_obey_does_not_leave_a_record(tmp_path: Path) -> None:
