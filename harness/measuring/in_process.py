@@ -88,6 +88,7 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
         "metrics": metric_entries,
         "result": {
             **summary,
+            "variables": model.num_variables,
             "marginal_rmse_se": spread,
             "compilation": compilation_info["kind"],
             "load": dataclasses.asdict(load),

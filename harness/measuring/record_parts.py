@@ -202,6 +202,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
         samples: kept samples of each chain.
         chains: number of chains.
         burn_in: samples of each chain that were dropped.
+        variables: number of the model's variables.
         log_z: log Z in nats.
         log_z_se: standard error of log Z in nats; of records without an error bound a third of that bound.
         log_z_error_bound: error bound of log Z in nats.
@@ -235,6 +236,7 @@ class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batc
     samples: Number | None = None
     chains: Number | None = None
     burn_in: Number | None = None
+    variables: Number | None = None
     log_z: Number | None = None
     log_z_se: Number | None = None
     log_z_error_bound: Number | None = None
@@ -297,7 +299,7 @@ class Environment(Part, frozen=True, kw_only=True):
         cores: number of logical processors.
         affinity: logical processors that the process could run on.
         threads: environment variables that limit threads.
-        gpus: names of the GPUs.
+        gpus: card, memory and driver of each GPU.
         max_gib: `SPINBENCH_MAX_GIB`, where it was set.
         platform: the operating system.
         hostname: the machine's name.

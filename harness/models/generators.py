@@ -208,6 +208,20 @@ def planar_glass(
 
 
 @family
+def cubic_glass(size: int = 6, beta: float = 0.5, disorder: Disorder = "bimodal", seed: int = 0) -> PairwiseModel:
+    """Edwards–Anderson glass exp(β Σ J_ij σ_i σ_j) in zero field on a periodic cubic lattice of size³ spins.
+
+    J_ij = ±1, or N(0, 1) ("gaussian"). At size 2 two bonds join the same pair.
+    """
+    name = "cubic_glass"
+    check_parameter(name, size >= 2, f"size = {size}; it must be 2 or more")
+    _check_num_edges(name, 3 * size**3)
+    edges = lattices.cubic_edges(size)
+    J = _sample_disorder(name, disorder, len(edges), make_rng(name, seed))
+    return PairwiseModel.from_spins(np.zeros(size**3), edges, beta * J, name=name)
+
+
+@family
 def regular_glass(
     n: int = 100,
     degree: int = 3,

@@ -40,6 +40,13 @@ def torus_edges(rows: int, cols: int) -> IntArray:
     return sort_edges(np.concatenate([right, down]))
 
 
+def cubic_edges(size: int) -> IntArray:
+    """Cubic lattice of size³ sites with periodic boundaries, 3·size³ bonds; of size 2 it has each bond twice."""
+    index = np.arange(size**3).reshape(size, size, size)
+    pairs = [np.stack([index, np.roll(index, -1, axis)], axis=-1).reshape(-1, 2) for axis in range(3)]
+    return sort_edges(np.concatenate(pairs))
+
+
 def complete_edges(n: int) -> IntArray:
     """All n(n - 1)/2 pairs."""
     edges, every, end = np.empty((n * (n - 1) // 2, 2), dtype=np.int64), np.arange(n), 0

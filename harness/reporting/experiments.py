@@ -119,22 +119,41 @@ def _format_cells(best: BestMethod | None) -> tuple[str, str]:
 
 def report_libraries(records: Sequence[Record], folder: Path) -> Sequence[RenderableType]:
     """A table for each method, model and number of chains, and the versions; below, a sweep says what is left out."""
+    return [*work_tables(records), versions_line(records)]
+
+
+def work_tables(records: Sequence[Record], columns: RateColumns | None = None) -> list[RenderableType]:
+    """One for each method, model and number of chains, with the numbers of `report_libraries` or others."""
     rows: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
     for record in records:
         if record.status == "ok":
             rows[record.axes.method, record.axes.model, record.config["chains"]].append(record)
-    tables: list[RenderableType] = [work_table(*key, group) for key, group in sorted(rows.items())]
-    return [*tables, versions_line(records)]
+    columns = columns or RateColumns("kernel, /s", kernel_rate, NUMBER_COLUMNS)
+    return [work_table(*key, group, columns) for key, group in sorted(rows.items())]
 
 
-def work_table(method: str, model: str, chains: int, group: Sequence[Record]) -> Table:
+class RateColumns(NamedTuple):
+    """What stands in the columns of a piece of work.
+
+    Attributes:
+        heading: of the kernel's rate.
+        kernel_rate: work of the kernel in a unit of time.
+        numbers: heading and value of the further columns.
+        unit: of the work; empty: samples or solutions.
+    """
+
+    heading: str
+    kernel_rate: variants.RecordValue
+    numbers: Mapping[str, variants.RecordValue]
+    unit: str = ""
+
+
+def work_table(method: str, model: str, chains: int, group: Sequence[Record], numbers: RateColumns) -> Table:
     """The backends at one piece of work, the fastest kernel first; × library is over that of the fastest library."""
     by_backend: dict[str, list[Record]] = defaultdict(list)
     for record in group:
         by_backend[record.axes.backend].append(record)
-    rates = {
-        name: variants.median_over_records(backend_records, kernel_rate) for name, backend_records in by_backend.items()
-    }
+    rates = {name: variants.median_over_records(each, numbers.kernel_rate) for name, each in by_backend.items()}
     peers = [
         name
         for name, backend_records in by_backend.items()
@@ -144,18 +163,15 @@ def work_table(method: str, model: str, chains: int, group: Sequence[Record]) ->
     unit, chains_text = "solutions", ""
     if is_sampler(group[0]):
         unit, chains_text = "samples", f", {format_count(chains, 'chain')}"
-    title = f"{method}, {model}{chains_text} ({unit})"
-    columns = ("kernel, /s", "× library", *NUMBER_COLUMNS)
+    title = f"{method}, {model}{chains_text} ({numbers.unit or unit})"
+    columns = (numbers.heading, "× library", *numbers.numbers)
     output = progress_display.new_table(title, ("backend", *columns, "status"), number_columns=columns, padding=(0, 1))
     for name in sorted(rates, key=lambda name: -(rates[name] or 0.0)):
         backend_records, rate = by_backend[name], rates[name]
         ratio = rate / max(peer_rates) if rate and peer_rates else None
-        numbers = (
-            rate,
-            ratio,
-            *(variants.median_over_records(backend_records, number) for number in NUMBER_COLUMNS.values()),
-        )
-        output.add_row(name, *map(leaderboard.format_number, numbers), backend_records[0].result.status)
+        others = (variants.median_over_records(backend_records, number) for number in numbers.numbers.values())
+        cells = map(leaderboard.format_number, (rate, ratio, *others))
+        output.add_row(name, *cells, backend_records[0].result.status)
     return output
 
 

@@ -23,9 +23,12 @@ from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.foundation.remarks import remark
+from spinbench.inference import registry
 from spinbench.models import specs
 from spinbench.sweeping import cellconfigs, composition, hydra_errors, settings_checks
 
+# Time limit in seconds for imports and drivers of all backends on a GPU.
+DEVICE_SECONDS = 60.0
 # Time limit in seconds per model.
 EACH = 1.0
 # Time limit in seconds for all models.
@@ -63,6 +66,39 @@ def check(plan: composition.Plan) -> None:
         if sentence := _unanimous([outcome for choice, outcome in outcomes if value in choice]):
             refused.add(ModelError(sentence))
     refused.raise_if_any()
+
+
+def check_device(plan: composition.Plan) -> None:
+    """Refuse a sweep on device=gpu where none of its backends finds one, before each of its cells says so.
+
+    Raises:
+        SpinbenchError: what the first of them says.
+    """
+    if plan.config.backend.get("device") != "gpu":
+        return
+    lines = plan.choices.get("backend") or [f"backend={plan.config.backend.name}"]
+    names, refusals = [str(cellconfigs.value_of(line)) for line in lines], list[str]()
+    with (
+        contextlib.suppress(OverdueError, DiedError),
+        contextlib.closing(run_in_child(_find_devices, names, DEVICE_SECONDS)) as outcomes,  # type: ignore[type-var]
+    ):
+        refusals = [sentence for sentence in outcomes if sentence]
+    if len(refusals) == len(names):
+        raise SpinbenchError(f"nothing can be measured here: {refusals[0]}")
+
+
+def _find_devices(names: Sequence[str]) -> Iterator[str]:
+    """Why each of these backends has no GPU, in the process aside; empty: it has one, or its cells tell what fails."""
+    for name in names:
+        sentence = ""
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            try:
+                registry.backend_class(name)(device="gpu")
+            except (SpinbenchError, ImportError) as error:
+                sentence = str(error)
+            except Exception:
+                pass
+        yield sentence
 
 
 def _remark_unread_evidence(configs: Iterable[Spec]) -> None:

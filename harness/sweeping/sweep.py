@@ -78,6 +78,7 @@ def open_checked(arguments: Arguments, plan: composition.Plan) -> Path:
     """
     _check_files(arguments, plan.config)
     preflight.check(plan)
+    preflight.check_device(plan)
     with hydra_errors.explain_errors():
         launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)

@@ -115,6 +115,18 @@ def test_libraries_are_asked_for_what_they_have() -> None:
     assert {pair for pair in pairs if kernels.is_peer(pair.partition(".")[2])} == native
 
 
+def test_work_for_a_gpu_has_its_chains_by_model() -> None:
+    assert composition.plan(["experiment=gpu"], multirun=False).cells == 33
+    assert composition.plan(["experiment=gpu", "size=smoke"], multirun=False).cells == 31
+    config = composition.plan(["experiment=gpu"], multirun=False).config
+    counts = {"gpu/torus": 256, "gpu/grid_100": 1000, "gpu/grid_1000": 32, "gpu/glass_1000": 1024, "gpu/rbm": 4096}
+    counts |= {"gpu/cubic": 128, "gpu/dense": 1000, "gpu/glass_100": 64}
+    assert set(config.hydra.sweeper.params.model.split(",")) == set(counts)
+    for model, chains in counts.items():
+        cell = composition.plan(["experiment=gpu", f"model={model}"], multirun=False).config
+        assert (cell.chains, cell.backend.device, cell.backend.precision) == (chains, "gpu", "float32")
+
+
 @pytest.mark.parametrize(
     ("overrides", "cells"),
     [

@@ -26,6 +26,7 @@ PINNED = {
     "rbm": (0.2514604421867866, 0.437539723303269),
     "sherrington_kirkpatrick": (2.104622831403907, -0.42425632101292754),
     "planar_glass": (0.012749284395817184, 1.853321356828076),
+    "cubic_glass": (-2.0, -2.0),
     "regular_glass": (1.920737082025219, 4.0),
     "random_field": (-1.7348539557813214, 1.76),
 }
@@ -47,6 +48,7 @@ def test_seeds_keep_their_meaning(family):
         (lattices.grid_edges(3, 5), networkx.grid_2d_graph(3, 5)),
         (lattices.grid_edges(1, 4), networkx.path_graph(4)),
         (lattices.torus_edges(3, 5), networkx.grid_2d_graph(3, 5, periodic=True)),
+        (lattices.cubic_edges(3), networkx.grid_graph([3, 3, 3], periodic=True)),
         (lattices.complete_edges(6), networkx.complete_graph(6)),
         (lattices.ring_edges(7), networkx.cycle_graph(7)),
         (lattices.bipartite_edges(3, 4), networkx.complete_bipartite_graph(3, 4)),

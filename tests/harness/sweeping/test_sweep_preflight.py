@@ -12,6 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 import spinbench
+from spinbench.backends.jax import JaxBackend
 from spinbench.errors import SpinbenchError
 from spinbench.models import generators, specs
 from spinbench.sweeping import cellconfigs, composition, preflight
@@ -55,6 +56,18 @@ def test_a_value_that_no_model_takes_is_refused(overrides: list[str], sentences:
 )
 def test_a_combination_costs_its_cells_alone(overrides: list[str]) -> None:
     preflight.check(composition.plan([*CELL[1:], *overrides], multirun=True))
+
+
+def test_a_device_that_no_backend_finds_is_one_sentence() -> None:
+    try:
+        JaxBackend(device="gpu")
+    except SpinbenchError:
+        pass
+    else:
+        pytest.skip("there is a GPU")
+    with pytest.raises(SpinbenchError, match=r"^nothing can be measured here: backend jax finds no device=gpu here"):
+        preflight.check_device(composition.plan(["experiment=gpu", "backend=jax,torch"], multirun=True))
+    preflight.check_device(composition.plan(["experiment=gpu", "size=smoke"], multirun=True))
 
 
 def test_evidence_beside_a_model_that_is_not_read_is_told(capsys: pytest.CaptureFixture[str]) -> None:
