@@ -29,7 +29,10 @@ class JaxArithmetic(Arithmetic):
 
 
 class JaxBackend(Accelerated, Backend):
-    """JAX on one device; random numbers are counter-based hashes, see `spinbench.backends.jax.random`.
+    """JAX on all devices of a kind; random numbers are counter-based hashes, see `spinbench.backends.jax.random`.
+
+    Several devices have equal parts of the chains (`split_chains`), and a copy of all else. A random number depends on
+    its place in the whole array alone, so that chains are the same on any number of devices.
 
     64-bit mode and full precision of matrix products (GPUs round float32 factors to 11 bits by default) are switched
     on around each call, never for the whole process.
@@ -53,6 +56,7 @@ class JaxBackend(Accelerated, Backend):
 
         super().__init__(precision=precision, device=device)
         self._device = find_device(jax, self.name, device)
+        self._devices = jax.devices(self._device.platform)
         keep_programs(jax)
         self._jax = jax
         self._random = random
@@ -74,8 +78,27 @@ class JaxBackend(Accelerated, Backend):
         # A copy, of which JAX may keep the memory: on a CPU it may alias NumPy's array.
         array = array.astype(np.int32 if dtype == np.int64 else dtype)
         check_memory(array.nbytes, self._device, "the model's tables and states")
-        with self.scope():
-            return self._jax.device_put(array, self._device)
+        with self.scope(), self._exhaustion_in_words():
+            return self._jax.device_put(array, self._placement())
+
+    def split_chains(self, array: Array) -> Array:
+        """With equal parts of the last axis on each device, where it divides; otherwise as it is."""
+        if self.count_parts(array.shape[-1]) == 1:
+            return array
+        with self.scope(), self._exhaustion_in_words():
+            return self._jax.device_put(array, self._placement(*[None] * (array.ndim - 1), "chains"))
+
+    def count_parts(self, length: int) -> int:
+        """In how many parts an axis of chains, or of words of them, lies on the devices."""
+        return 1 if length % len(self._devices) else len(self._devices)
+
+    def _placement(self, *axes: str | None) -> jax.Device | jax.sharding.Sharding:
+        """The one device; or a copy on each of several, but for an axis of chains."""
+        if len(self._devices) == 1:
+            return self._device
+        sharding = self._jax.sharding
+        mesh = sharding.Mesh(np.array(self._devices), ("chains",))
+        return sharding.NamedSharding(mesh, sharding.PartitionSpec(*axes))
 
     def to_host(self, array: Array) -> np.ndarray:
         # Programs run while Python goes on, so that their errors come out here.
@@ -116,7 +139,13 @@ class JaxBackend(Accelerated, Backend):
 
         def call(*args: object, **keywords: object) -> object:
             leaves, structure = self._jax.tree.flatten((args, keywords))
-            kinds = structure, tuple((np.shape(leaf), getattr(leaf, "dtype", type(leaf))) for leaf in leaves)
+            kinds = (
+                structure,
+                tuple(
+                    (np.shape(leaf), getattr(leaf, "dtype", type(leaf)), getattr(leaf, "sharding", None))
+                    for leaf in leaves
+                ),
+            )
             if kinds not in programs:
                 program = function.lower(*args, **keywords).compile()
                 need = bytes_taken(program)
@@ -214,11 +243,11 @@ def check_memory(need: int, device: jax.Device, purpose: str) -> None:
         )
 
 
-def raise_if_exhausted(error: Exception, device: jax.Device) -> None:
+def raise_if_exhausted(error: Exception, device: jax.Device, backend: str = "jax") -> None:
     """Raises UnsupportedError if an error of JAX says that the device has no memory left, which no prediction saw."""
     if "RESOURCE_EXHAUSTED" in str(error):
         raise UnsupportedError(
-            f"backend jax: {device.device_kind} is out of memory ({str(error).splitlines()[0]}); fewer chains, a "
+            f"backend {backend}: {device.device_kind} is out of memory ({str(error).splitlines()[0]}); fewer chains, a "
             "smaller model or precision=float32 take less"
         ) from error
 

@@ -8,6 +8,7 @@ worth, by the program's own functions.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -19,21 +20,18 @@ from spinbench.backends.jax import JaxBackend
 from spinbench.backends.jax import packed_sweeps as packed
 from spinbench.backends.jax.packed_layout import (
     MAX_CHAIN_SUMS,
-    MAX_NEIGHBOURS,
     MIN_GROUPS,
     Packing,
     build_colours,
     choose_packing,
+    packing_refusal,
 )
-from spinbench.errors import UnsupportedError
 from spinbench.foundation.trees import map_arrays
-from spinbench.mathematics.graphs.sweep_layouts import Sweep, by_variable
+from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.program import State as ProgramState
 from spinbench.methods.gibbs.sweeps import Tables
 
-# Largest number of levels of all colours, for which code is unrolled: two colours of six neighbours each.
-MAX_LEVELS = 128
 # Share of the chains at which log Z is looked for where they are many, and the smallest number: a sweep of floats takes
 # as long as some twenty packed ones.
 LOOK_SHARE = 16
@@ -87,25 +85,16 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
             return "log_z=chib needs T(s* <- s) at every step, which packed chains do not have"
         if not isinstance(model, PairwiseModel):
             return f"packed chains are of binary pairwise models, which {model.name} is not"
-        if (degree := int(model.degrees.max(initial=0))) > MAX_NEIGHBOURS:
-            return f"packed chains take {MAX_NEIGHBOURS} neighbours of a variable; {model.name} has one with {degree}"
-        return ""
+        return packing_refusal(model)
 
     def __init__(self, method: Gibbs, backend: JaxBackend, model: PairwiseModel, tables: Tables) -> None:
-        """Raises UnsupportedError if there are too many colours or levels for unrolled code, or too little memory."""
-        if not isinstance(tables.sweep, Sweep):
-            raise UnsupportedError(f"packed chains take few colours, and {model.name} has many")
+        """Raises UnsupportedError as `build_colours`, or if there is too little memory."""
         self._method, self._backend, self._tables = method, backend, tables
         # Philox needs 64-bit products, and thresholds 32 bits of p, whatever the precision of looks.
         self._bits = bits = type(backend)(precision="float64", device=backend.device)
         self._variables = model.num_variables
         self.batch_seconds = max(0.02, MIN_GROUPS * SUM_BYTES * self._variables / COPY_RATE / COPY_SHARE)
-        host_colours = build_colours(model, tables)
-        if (levels := sum(colour.fields.shape[1] for colour in host_colours)) > MAX_LEVELS:
-            raise UnsupportedError(
-                f"packed chains take {MAX_LEVELS} levels of p in all colours; {model.name} has {levels}"
-            )
-        colours = map_arrays(bits.to_device, host_colours)
+        colours = map_arrays(bits.to_device, build_colours(model, tables))
         self._fields = tuple(colour.fields for colour in colours)
         self._colours = tuple(colour._replace(fields=()) for colour in colours)
         self._thresholds = bits.compile(self._find_thresholds)
@@ -134,7 +123,8 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
             if start.size > MAX_CHAIN_SUMS:
                 count = min(count, max(MIN_LOOK_CHAINS, count // LOOK_SHARE))
             mode = self._backend.to_device(np.repeat(self._tables.mode[:, None], count, axis=1))
-        return PackedState(self._bits.key(seed), 0, self._bits.to_device(packed_states), packing, mode)
+        device_states = self._bits.split_chains(self._bits.to_device(packed_states))
+        return PackedState(self._bits.key(seed), 0, device_states, packing, mode)
 
     def warm(self, state: PackedState, steps: int) -> PackedState:
         state = self._sweep_at(state, self._levels, steps)
@@ -193,7 +183,8 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
         """Of states before and after, and sums; tables are there already."""
         word_bytes = np.dtype(np.uint32).itemsize
         need = 2 * word_bytes * packing.width + SUM_BYTES * (packing.masks.size + len(packing.sizes))
-        self._bits.require_memory(need * self._variables, f"states and sums of {packing.chains} chains")
+        parts = self._bits.count_parts(packing.width)
+        self._bits.require_memory(need * self._variables // parts, f"states and sums of {packing.chains} chains")
 
     # Compiled, in 64-bit mode
 
@@ -203,7 +194,7 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
 
     def _make_sweeps(self, key: Any, index: Any, steps: Any, colours: Any, levels: Any, packed_states: Any) -> Any:
         def body(i: jax.Array, packed_states: jax.Array) -> jax.Array:
-            return packed.sweep(key, i, colours, levels, packed_states)[0]
+            return packed.sweep(partial(packed.draw_philox, key, i), colours, levels, packed_states)[0]
 
         return jax.lax.fori_loop(index, index + steps, body, packed_states)
 
@@ -218,7 +209,8 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
             return packed.count_ones(states, masks)
 
         def body(i: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            packed_states, sums = packed.sweep(key, i, colours, levels, *carry, observe=observe)
+            draw = partial(packed.draw_philox, key, i)
+            packed_states, sums = packed.sweep(draw, colours, levels, *carry, observe=observe)
             assert sums is not None
             return packed_states, sums
 

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.api import PairwiseModel
+from spinbench.errors import UnsupportedError
 from spinbench.mathematics.graphs.rows import compressed_rows, pad_rows
 from spinbench.mathematics.graphs.sweep_layouts import Sweep
-from spinbench.methods.gibbs.sweeps import Tables
+from spinbench.methods.gibbs.sweeps import SweptPairs
 
 FloatArray = npt.NDArray[np.float64]
 WordArray = npt.NDArray[np.uint32]
@@ -19,6 +20,8 @@ WordArray = npt.NDArray[np.uint32]
 WORD_BITS = 32
 # Largest number of neighbours of a variable: each further one doubles the levels, of which all are compared.
 MAX_NEIGHBOURS = 6
+# Largest number of levels of all colours, for which code is unrolled: two colours of six neighbours each.
+MAX_LEVELS = 128
 # Largest number of sums of single chains; beyond it chains are summed in groups, which take less to copy to the host.
 MAX_CHAIN_SUMS = 2**18
 # Smallest number of groups of chains: as many as R-hat needs (`mathematics.chains.FEWEST_CHAINS`).
@@ -92,9 +95,21 @@ class Colour(NamedTuple):
     fields: FloatArray
 
 
-def build_colours(model: PairwiseModel, tables: Tables) -> tuple[Colour, ...]:
-    """For a sweep in few blocks, in row order."""
-    assert isinstance(tables.sweep, Sweep)
+def packing_refusal(model: PairwiseModel) -> str:
+    """Why chains of a model are not packed; empty: they may be."""
+    if (degree := int(model.degrees.max(initial=0))) > MAX_NEIGHBOURS:
+        return f"packed chains take {MAX_NEIGHBOURS} neighbours of a variable; {model.name} has one with {degree}"
+    return ""
+
+
+def build_colours(model: PairwiseModel, tables: SweptPairs) -> tuple[Colour, ...]:
+    """In row order.
+
+    Raises:
+        UnsupportedError: there are too many colours or levels for unrolled code.
+    """
+    if not isinstance(tables.sweep, Sweep):
+        raise UnsupportedError(f"packed chains take few colours, and {model.name} has many")
     blocks = tables.sweep.first + tables.sweep.middle + tables.sweep.last
     bounds = np.cumsum([0, *(block.biases.size for block in blocks)]).tolist()
     rows, biases = compressed_rows(model, tables.order), model.biases[tables.order]
@@ -104,6 +119,8 @@ def build_colours(model: PairwiseModel, tables: Tables) -> tuple[Colour, ...]:
         is_empty = np.arange(len(weights))[:, None] >= np.diff(rows.start[low : high + 1])
         neighbours[is_empty] = model.num_variables
         colours.append(_build_colour(neighbours.astype(np.int32), weights, is_empty, biases[low:high]))
+    if (levels := sum(colour.fields.shape[1] for colour in colours)) > MAX_LEVELS:
+        raise UnsupportedError(f"packed chains take {MAX_LEVELS} levels of p in all colours; {model.name} has {levels}")
     return tuple(colours)
 
 

@@ -21,10 +21,12 @@ from spinbench.backends.jax.philox import philox
 
 # uint32 (n, W) of rows, 32 chains a word; (n, L) of levels.
 Words = jax.Array
-# uint32 (n, L), p 2^32 of each level.
+# uint32 (n, L, T), p 2^32 of each level at each of T inverse temperatures, each of which so many words in turn have.
 Thresholds = jax.Array
-# SUM (N, G, W) of rows, of groups of the chains of a word.
+# SUM (N, G, W) of rows, of groups of the chains of a word; or anything else of rows that `Observe` gives.
 Sums = jax.Array
+# From the first row of a colour and its shape (n, W), the number that a word shares and the `PLANES` of its chains.
+Draw = Callable[[int, tuple[int, int]], Sequence[Words]]
 # From a colour's thresholds, the digits of its levels and its new states (n, W).
 Observe = Callable[[Thresholds, Sequence[Words], Words], Sums]
 
@@ -37,31 +39,38 @@ SUM = np.uint64
 
 
 def thresholds(fields: jax.Array, beta: jax.Array, bits: int = 32) -> Thresholds:
-    """Of fields (n, L) float64 times beta: multiples of 2^(32 - bits), p = 1 - 2^-bits at most."""
-    p = 1 / (1 + jnp.exp(-beta * fields))
-    rounded = jnp.minimum(jnp.rint(p * 2.0**bits), 2.0**bits - 1).astype(jnp.uint32)
+    """Of fields (n, L) times beta () or (T,): multiples of 2^(32 - bits), p = 1 - 2^-bits at most; of float32 fields,
+    whose p have 24 bits, the largest number below 2^bits that there is."""
+    p = 1 / (1 + jnp.exp(-jnp.atleast_1d(beta) * fields[:, :, None]))
+    largest = np.nextafter(p.dtype.type(2.0**bits), p.dtype.type(0))
+    rounded = jnp.minimum(jnp.rint(p * 2.0**bits), np.floor(largest)).astype(jnp.uint32)
     return rounded << np.uint32(32 - bits)
 
 
+def draw_philox(key: jax.Array, index: jax.Array, low: int, shape: tuple[int, int]) -> list[Words]:
+    """Numbers of sweep number `index` of a run, for `Draw`. Needs JAX's 64-bit mode."""
+    rows = low + lax.broadcasted_iota(jnp.uint32, (shape[0], 1), 0)
+    columns = lax.broadcasted_iota(jnp.uint32, (1, shape[1]), 1)
+    numbers: list[Words] = []
+    for draw in range(COUNTERS):
+        numbers += philox((rows, columns, index.astype(jnp.uint32), jnp.full((1, 1), draw, jnp.uint32)), key)
+    return numbers
+
+
 def sweep(
-    key: jax.Array,
-    index: jax.Array,
+    draw: Draw,
     colours: Sequence[Colour],
     levels: Sequence[Thresholds],
     packed_states: Words,
     sums: Sums | None = None,
     observe: Observe | None = None,
 ) -> tuple[Words, Sums | None]:
-    """States (N + 1, W) after sweep number `index` of a run, and sums (N, G, W) with what is observed of each row,
-    where that is asked for. The last row of states is of zeros; colours are in row order."""
+    """States (N + 1, W) after a sweep, and sums (N, G, W) with what is observed of each row, where that is asked for.
+    The last row of states is of zeros; colours are in row order."""
     low = 0
     for colour, threshold in zip(colours, levels, strict=True):
         high = low + len(threshold)
-        rows = low + lax.broadcasted_iota(jnp.uint32, (len(threshold), 1), 0)
-        columns = lax.broadcasted_iota(jnp.uint32, (1, packed_states.shape[1]), 1)
-        numbers: list[Words] = []
-        for draw in range(COUNTERS):
-            numbers += philox((rows, columns, index.astype(jnp.uint32), jnp.full((1, 1), draw, jnp.uint32)), key)
+        numbers = draw(low, (len(threshold), packed_states.shape[1]))
         digits = level_digits(colour, packed_states)
         states = draw_states(threshold, digits, numbers[0], numbers[1:])
         packed_states = lax.dynamic_update_slice_in_dim(packed_states, states, low, 0)
@@ -93,7 +102,7 @@ def draw_states(threshold: Thresholds, digits: Sequence[Words], shared: Words, p
     dither, complements = shared >> np.uint32(PLANES), [~plane for plane in planes]
     states = []
     for level in range(threshold.shape[1]):
-        rounded = threshold[:, level, None] + dither
+        rounded = _by_word(threshold[:, level], dither.shape[1]) + dither
         below = jnp.zeros_like(rounded)
         for plane in reversed(range(PLANES)):
             bit = _spread_top_bit(rounded << np.uint32(plane))
@@ -105,14 +114,14 @@ def draw_states(threshold: Thresholds, digits: Sequence[Words], shared: Words, p
 
 
 def sum_conditionals(threshold: Thresholds, digits: Sequence[Words], masks: jax.Array) -> Sums:
-    """(n, G, W) of p 2^`FRACTION_BITS` over the chains of masks (G, W)."""
+    """(n, G, W) of p 2^`FRACTION_BITS` over the chains of masks (G, W), at one temperature."""
     at_level = [masks[None]]
     for digit in digits:
         of_digit = digit[:, None, :]
         at_level = [mask & ~of_digit for mask in at_level] + [mask & of_digit for mask in at_level]
     total: Sums = jnp.zeros((), dtype=SUM)
     for level in range(threshold.shape[1]):
-        p = threshold[:, level, None, None].astype(SUM)
+        p = threshold[:, level, :, None].astype(SUM)
         total = total + lax.population_count(at_level[level]).astype(SUM) * p
     return total
 
@@ -133,6 +142,12 @@ def unpack(packed_states: Words, bits: jax.Array) -> jax.Array:
     """(N, B W) states 0 and 1 of the chains in bits (B,) of states (N, W), in the order of chains."""
     states = (packed_states[:, None, :] >> bits[:, None]) & np.uint32(1)
     return states.reshape(len(packed_states), -1)
+
+
+def _by_word(values: jax.Array, width: int) -> jax.Array:
+    """(n, W), or (n, 1) where it broadcasts, from (n, T): each for so many words in turn."""
+    count = values.shape[1]
+    return values if count == 1 else jnp.repeat(values, width // count, axis=1)
 
 
 def _select(values: list[Words], digits: Sequence[Words]) -> Words:

@@ -78,17 +78,22 @@ class OnJax:
         """JAX, imported."""
         import jax
 
-        from spinbench.backends.jax import find_device, keep_programs
+        from spinbench.backends.jax import find_device, keep_programs, raise_if_exhausted
 
         keep_programs(jax)
-        self._jax, self._wide = jax, backend.precision == "float64"
+        self._jax, self._wide, self._name = jax, backend.precision == "float64", backend.name
+        self._raise_if_exhausted = raise_if_exhausted
         self._device = find_device(jax, backend.name, backend.device)
         return jax
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
         with self._jax.enable_x64(self._wide), self._jax.default_device(self._device):
-            yield
+            try:
+                yield
+            except self._jax.errors.JaxRuntimeError as error:
+                self._raise_if_exhausted(error, self._device, self._name)
+                raise
 
 
 class Spins(NamedTuple):

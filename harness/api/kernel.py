@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from spinbench.api.backend import Backend
     from spinbench.api.host_arrays import States
+    from spinbench.api.method import Program
+    from spinbench.api.types import Tables
     from spinbench.models import Model
 
 
@@ -127,6 +129,25 @@ class Kernel(ABC, Generic[TablesT, StateT]):
     def states(self, state: StateT) -> np.ndarray | None:
         """As of an `Engine`; by default none."""
         return None
+
+
+class ProgramKernel:
+    """A kernel that is a generic program with tables of its own, which the harness binds as it does a method's.
+
+    Attributes:
+        program, tables: what is bound; the method's `estimate` gets the tables of its `plan`.
+        notes, devices: as of `Kernel`.
+    """
+
+    program: Program
+    tables: Tables
+    notes: tuple[str, ...] = ()
+    devices: ClassVar[frozenset[str]] = frozenset({"cpu", "gpu"})
+
+    @classmethod
+    def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
+        """As of `Kernel`."""
+        return ""
 
 
 class LookingKernel(Kernel[TablesT, StateT]):

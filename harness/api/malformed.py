@@ -7,6 +7,7 @@ from collections.abc import Set
 from typing import Any, Literal, cast, get_args
 
 from spinbench.api.backend import Backend
+from spinbench.api.kernel import ProgramKernel
 from spinbench.api.method import Method
 from spinbench.api.types import PROVIDED, MethodKind, ModelForm
 
@@ -59,7 +60,8 @@ def kernel(plugin: object) -> str:
     """Why an entry point's object is no kernel; empty if it may be one."""
     if not callable(plugin):
         return "is no class"
-    lacking = [name for name in ("init", "advance") if isinstance(plugin, type) and not hasattr(plugin, name)]
+    is_bare = isinstance(plugin, type) and not issubclass(plugin, ProgramKernel)
+    lacking = [name for name in ("init", "advance") if is_bare and not hasattr(plugin, name)]
     if lacking:
         return f"has no {' and no '.join(lacking)}; a spinbench.api.Kernel is needed"
     return ""

@@ -13,7 +13,7 @@ Operations = TypeVar("Operations")
 
 
 class Accelerated:
-    """A backend that has faster classes for some classes of array operations."""
+    """A backend that has faster classes for some classes of array operations, or more than one device."""
 
     _faster: ClassVar[Mapping[Any, Any]] = {}
 
@@ -22,10 +22,19 @@ class Accelerated:
         faster: Callable[..., Operations] = self._faster.get(kind, kind)
         return faster(self)
 
+    def split_chains(self, array: Array) -> Array:
+        """An array on the device whose last axis is of chains, in parts on several devices if there are."""
+        return array
+
 
 def make_operations(backend: Backend, kind: Callable[..., Operations]) -> Operations:
     """An instance of `kind`, a class of array operations, or of the backend's faster class for it."""
     return backend.operations(kind) if isinstance(backend, Accelerated) else kind(backend)
+
+
+def split_chains(backend: Backend, array: Array) -> Array:
+    """An array on the device whose last axis is of chains, in parts where the backend has several devices."""
+    return backend.split_chains(array) if isinstance(backend, Accelerated) else array
 
 
 class Arithmetic:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from spinbench.api import Backend, Engine, Estimate, Method, Precision, State, Tables, Tier
+from spinbench.api.kernel import ProgramKernel
 from spinbench.errors import BrokenPluginError, UnsupportedError
 from spinbench.foundation import deadline, platforms, trees
 from spinbench.inference import kernels, origins, preflight, registry
@@ -141,6 +142,8 @@ def bind(
         raise BrokenPluginError(
             f"{kernel}'s kernel {method.name}.{backend} notes {engine_notes!r}; (text, …) is needed"
         )
+    if isinstance(engine, ProgramKernel):
+        engine = ProgramEngine(engine.program, instance, engine.tables, method.reductions)
     if engine is None:
         tier = "generic"
         if refusals and (wish.tier == "native" or registry.why_no_program(type(method), cls)):

@@ -15,7 +15,7 @@ from spinbench.api import Array, Backend, Key, Program, Reduction, State, Tables
 from spinbench.api.trace import check_reported
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
-from spinbench.foundation.arithmetic import Arithmetic, make_operations
+from spinbench.foundation.arithmetic import Arithmetic, make_operations, split_chains
 from spinbench.foundation.trees import Tree, map_arrays
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ProgramEngine:
 
     def init(self, seed: int, start: States) -> State:
         key = self._backend.key(seed)
-        first = self._put(start.astype(np.float64))
+        first = split_chains(self._backend, self._put(start.astype(np.float64)))
         return key, 1, self._wait_for(self._init(key, self._tables, first))
 
     def warm(self, state: State, steps: int) -> State:

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
 from spinbench.api import Backend, Engine, Kernel, Method, Tables, malformed
+from spinbench.api.kernel import ProgramKernel
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins, remarks
 from spinbench.models import Model
@@ -115,7 +116,7 @@ def load(point: EntryPoint) -> Any:
 
 def first(
     points: Iterable[EntryPoint], method: Method, backend: Backend, model: Model, tables: Tables
-) -> tuple[Engine | None, str, list[str]]:
+) -> tuple[Engine | ProgramKernel | None, str, list[str]]:
     """The first of the kernels that does not refuse, constructed.
 
     Returns:

@@ -5,13 +5,11 @@ A chain is a population of P particles; its columns in arrays (…, P C) are tho
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from spinbench.api import Array, Backend, Index, Key
-from spinbench.api import Tables as ReplicaTables
 from spinbench.methods.chain_program import IndependentSteps
-from spinbench.methods.tempering.program import Replicas
+from spinbench.methods.tempering.program import ReplicaTables
 
 
 class Tables(NamedTuple):
@@ -56,7 +54,6 @@ class PopulationProgram(IndependentSteps):
 
     Args:
         backend: the backend.
-        replicas: of the tables.
         moves: sweeps at each temperature.
         resample: the share of P below which the effective number of particles may not fall.
     """
@@ -64,12 +61,11 @@ class PopulationProgram(IndependentSteps):
     def __init__(
         self,
         backend: Backend,
-        replicas_for: Callable[[ReplicaTables, Backend], Replicas],
         moves: int,
         min_effective_share: float,
     ) -> None:
         super().__init__(backend)
-        self._replicas_for, self._moves, self._min_effective_share = replicas_for, moves, min_effective_share
+        self._moves, self._min_effective_share = moves, min_effective_share
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """Of no run."""
@@ -80,7 +76,7 @@ class PopulationProgram(IndependentSteps):
 
     def step(self, key: Key, t: Tables, state: State) -> State:
         """One run of every population."""
-        backend, xp, replicas = self._backend, self._xp, self._replicas_for(t.replicas, self._backend)
+        backend, xp, replicas = self._backend, self._xp, t.replicas.over(self._backend)
         shape = t.particles.shape[0], state.log_z.shape[0]
         # 0 times an array shaped as `log_z`, not times `log_z`, which may be -∞.
         zeros = t.particles[:, None] * xp.zeros_like(state.log_z)

@@ -33,7 +33,7 @@ from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
 from spinbench.methods.population.program import PopulationProgram, Tables
 from spinbench.methods.tempering.pilot import estimate_barriers, place_rungs
-from spinbench.methods.tempering.pt import make_replicas, plan_replicas
+from spinbench.methods.tempering.pt import plan_replicas
 
 # Temperatures per unit of the barrier: between neighbours the relative variance of a weight is about a fifth, so that
 # resampling loses few particles.
@@ -84,7 +84,7 @@ class Annealed(Method[Tables]):
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps; temperatures and the number of particles by the pilot."""
         tables, rows, signs, base = plan_replicas(model)
-        betas, barriers = estimate_barriers(make_replicas(tables, HostArrays()), tables, model.cardinalities)
+        betas, barriers = estimate_barriers(tables.over(HostArrays()), tables, model.cardinalities)
         count, particles = self._choose_sizes(float(barriers[-1]), model.num_variables)
         return Tables(
             betas=place_rungs(betas, barriers, count + 1),
@@ -113,7 +113,7 @@ class Annealed(Method[Tables]):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return PopulationProgram(backend, make_replicas, self.moves, self.resample).program()
+        return PopulationProgram(backend, self.moves, self.resample).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z, and what may be claimed of both."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from spinbench.api import Array, Backend, Index, Key, Namespace
-from spinbench.api import Tables as ReplicaTables
+from spinbench.api import Tables as SweptTables
 from spinbench.methods.chain_program import ChainProgram
 from spinbench.methods.tempering.ladders import Ladders, Places, Rungs, Sums, SwapStatistics
 
@@ -32,22 +31,29 @@ class Tables(NamedTuple):
     base: Array
 
 
+class ReplicaTables(Protocol):
+    """The tables of what is swept."""
+
+    def over(self, backend: Backend) -> Replicas:
+        """What sweeps them, over a backend's arrays."""
+
+
 class Replicas(Protocol):
     """States (N, C) of C chains, each at a β of its own (C,)."""
 
-    def arrange_states(self, t: ReplicaTables, start: Array) -> Array:
+    def arrange_states(self, t: SweptTables, start: Array) -> Array:
         """From states of the variables (N, C)."""
 
-    def initial_conditionals(self, t: ReplicaTables, x: Array) -> Array:
+    def initial_conditionals(self, t: SweptTables, x: Array) -> Array:
         """(M, C) 0, as p before any sweep."""
 
-    def sweep(self, key: Key, t: ReplicaTables, x: Array, beta: Array) -> tuple[Array, Array]:
+    def sweep(self, key: Key, t: SweptTables, x: Array, beta: Array) -> tuple[Array, Array]:
         """(x, p): p (M, C) conditional probabilities as of the updates; `x` is given up."""
 
-    def log_weights(self, t: ReplicaTables, x: Array) -> tuple[Array, Array | None]:
+    def log_weights(self, t: SweptTables, x: Array) -> tuple[Array, Array | None]:
         """(C,) D, and how many hard zeros the states meet; None where there are none."""
 
-    def states_by_variable(self, t: ReplicaTables, x: Array) -> Array:
+    def states_by_variable(self, t: SweptTables, x: Array) -> Array:
         """States of the variables (N, C), as `arrange_states` got them."""
 
 
@@ -76,18 +82,15 @@ def assign_start_ladders(xp: Namespace, rungs: int, ladders: int) -> Array:
 class TemperingProgram(ChainProgram):
     """Init, step, observe, warm and adapt; `sweeps` sweeps come between swaps."""
 
-    def __init__(
-        self, backend: Backend, replicas_for: Callable[[ReplicaTables, Backend], Replicas], sweeps: int
-    ) -> None:
-        """`replicas_for`: of the tables."""
+    def __init__(self, backend: Backend, sweeps: int) -> None:
         super().__init__(backend)
-        self._replicas_for, self._sweeps, self._ladders = replicas_for, sweeps, Ladders(backend)
+        self._sweeps, self._ladders = sweeps, Ladders(backend)
 
     def init(self, key: Key, t: Tables, start: Array) -> State:
         """The last rungs begin in `start` (N, L), the others in that of a ladder beside."""
         xp, backend = self._xp, self._backend
         rungs, ladders = t.betas.shape[0], start.shape[1]
-        replicas = self._replicas_for(t.replicas, backend)
+        replicas = t.replicas.over(backend)
         x = replicas.arrange_states(
             t.replicas, xp.take(start, xp.reshape(assign_start_ladders(xp, rungs, ladders), (-1,)), axis=1)
         )
@@ -102,7 +105,7 @@ class TemperingProgram(ChainProgram):
 
     def step(self, key: Key, t: Tables, state: State, index: Index) -> State:
         """Sweeps of all replicas, then swaps of even or odd rungs."""
-        xp, backend, replicas = self._xp, self._backend, self._replicas_for(t.replicas, self._backend)
+        xp, backend, replicas = self._xp, self._backend, t.replicas.over(self._backend)
         beta = xp.reshape(backend.take(state.rungs.betas, state.places.rung), (-1,))
         x, p = xp.reshape(state.x, (state.x.shape[0], -1)), state.p
         for k in range(self._sweeps):
@@ -146,4 +149,4 @@ class TemperingProgram(ChainProgram):
         ladders = slot.shape[1]
         cold = slot[-1, :] * ladders + xp.arange(ladders, dtype=slot.dtype)
         x = xp.take(xp.reshape(state.x, (state.x.shape[0], -1)), cold, axis=1)
-        return self._replicas_for(t.replicas, self._backend).states_by_variable(t.replicas, x)
+        return t.replicas.over(self._backend).states_by_variable(t.replicas, x)

@@ -47,11 +47,9 @@ from spinbench.mathematics.graphs.table_layouts import state_rows
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.tempering.estimates import chain_means, estimate_log_z_ratio, summarise_travel
 from spinbench.methods.tempering.pilot import FloatArray, estimate_barriers, place_rungs
-from spinbench.methods.tempering.program import Replicas, Tables, TemperingProgram
+from spinbench.methods.tempering.program import Tables, TemperingProgram
 from spinbench.methods.tempering.replicas import (
-    GraphReplicas,
     GraphTables,
-    PairReplicas,
     PairTables,
     build_graph_tables,
     build_pair_tables,
@@ -99,7 +97,7 @@ class ParallelTempering(Method[Tables]):
     def plan(self, model: Model) -> Tables:
         """Tables of the sweeps, and a ladder by the pilot."""
         tables, rows, signs, base = plan_replicas(model)
-        pilot = estimate_barriers(make_replicas(tables, HostArrays()), tables, model.cardinalities)
+        pilot = estimate_barriers(tables.over(HostArrays()), tables, model.cardinalities)
         low, high = np.zeros(len(rows)), np.ones(len(rows))
         if isinstance(tables, PairTables):
             low, high = conditional_range(to_pairwise(model))
@@ -107,7 +105,7 @@ class ParallelTempering(Method[Tables]):
 
     def program(self, backend: Backend) -> Program:
         """Over `backend`'s arrays."""
-        return TemperingProgram(backend, make_replicas, self.sweeps).program()
+        return TemperingProgram(backend, self.sweeps).program()
 
     def estimate(self, model: Model, tables: Tables, trace: Trace) -> Estimate:
         """Marginals and log Z with their errors."""
@@ -124,11 +122,6 @@ class ParallelTempering(Method[Tables]):
             diagnostics={"rungs": float(len(tables.betas)), **travel.diagnostics},
             doubts=doubts,
         )
-
-
-def make_replicas(tables: PairTables | GraphTables, backend: Backend) -> Replicas:
-    """Of what the tables hold."""
-    return PairReplicas(backend) if isinstance(tables, PairTables) else GraphReplicas(backend)
 
 
 def plan_replicas(model: Model) -> tuple[PairTables | GraphTables, IntArray, FloatArray, FloatArray]:

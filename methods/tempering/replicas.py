@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Key, PairwiseModel
+from spinbench.api import Array, Backend, Key, PairwiseModel
 from spinbench.mathematics.graphs.factor_tables import FactorTables
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -30,6 +30,10 @@ class GraphTables(NamedTuple):
     sweep: TableSweep
     zeros: Array | None
     blank: Array
+
+    def over(self, backend: Backend) -> GraphReplicas:
+        """What sweeps them."""
+        return GraphReplicas(backend)
 
 
 def build_graph_tables(graph: FactorTables) -> GraphTables:
@@ -60,6 +64,10 @@ class PairTables(NamedTuple):
 
     order: Array
     sweep: Sweep | Scan
+
+    def over(self, backend: Backend) -> PairReplicas:
+        """What sweeps them."""
+        return PairReplicas(backend)
 
 
 def build_pair_tables(model: PairwiseModel) -> PairTables:

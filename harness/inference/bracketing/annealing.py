@@ -29,7 +29,7 @@ from spinbench.inference import binding, driver, initial_states
 from spinbench.inference.bracketing.interval import Finding
 from spinbench.methods.buckets import betting
 from spinbench.methods.gibbs.host_arrays import HostArrays
-from spinbench.methods.tempering import estimates, pt
+from spinbench.methods.tempering import estimates
 from spinbench.models import Model
 
 Clock = Callable[[], float]
@@ -131,7 +131,7 @@ def _anneal_in_reverse(
     inner, tables = state[2], planned.tables.replicas
     cold = inner.places.slot[-1]
     x = np.array(inner.x[:, cold, np.arange(LADDERS)])
-    host = pt.make_replicas(tables, HostArrays())
+    host = tables.over(HostArrays())
     since = clock()
     x, _ = host.sweep(rng, tables, x, np.ones(LADDERS))
     host.log_weights(tables, x)

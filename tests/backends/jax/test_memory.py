@@ -8,6 +8,7 @@ import pytest
 
 from spinbench import run
 from spinbench.backends.jax import JaxBackend, check_memory, free_bytes
+from spinbench.backends.peers.library import OnJax
 from spinbench.errors import UnsupportedError
 from spinbench.models import generators
 
@@ -83,6 +84,15 @@ def test_memory_that_runs_out_on_the_way_is_told_in_a_sentence():
     broken = backend.compile(lambda x: raise_error("INTERNAL: something else"))
     with pytest.raises(jax.errors.JaxRuntimeError, match="something else"):
         broken(1.0)
+
+
+def test_a_library_tells_of_memory_that_runs_out():
+    kernel = OnJax()
+    kernel.load_jax(JaxBackend(precision="float32"))
+    with pytest.raises(UnsupportedError, match="backend jax: cpu is out of memory"), kernel._scope():
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="else"), kernel._scope():
+        raise jax.errors.JaxRuntimeError("INTERNAL: something else")
 
 
 def test_transfers_are_timed_apart():

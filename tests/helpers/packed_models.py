@@ -1,0 +1,58 @@
+"""Models of few neighbours, whose chains are packed into words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinbench.models import PairwiseModel
+
+
+def ising(n, edges, couplings, fields, name):
+    """In spins ±1: Σ J_ij s_i s_j + Σ h_i s_i."""
+    edges, couplings = np.array(edges), np.broadcast_to(couplings, len(edges))
+    biases = 2 * np.broadcast_to(fields, n).astype(float)
+    np.subtract.at(biases, edges.ravel(), 2 * np.repeat(couplings, 2))
+    return PairwiseModel.from_edges(biases, edges, 4 * couplings, name=name)
+
+
+def lattice(shape, periodic=False):
+    """Edges between nearest neighbours."""
+    index = np.arange(np.prod(shape)).reshape(shape)
+    edges = []
+    for axis in range(len(shape)):
+        ends = np.roll(index, -1, axis) if periodic else np.delete(index, 0, axis)
+        begins = index if periodic else np.delete(index, -1, axis)
+        edges += zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+    return edges
+
+
+def random_couplings(edges, seed=2, scale=0.6):
+    return scale * np.random.default_rng(seed).normal(size=len(edges))
+
+
+def random_signs(edges, size=0.5, seed=3):
+    return size * np.random.default_rng(seed).choice([-1, 1], size=len(edges))
+
+
+SQUARE, TORUS, CUBIC = lattice((3, 3)), lattice((3, 4), periodic=True), lattice((2, 2, 3))
+CHIMERA = [(i, 4 + j) for i in range(4) for j in range(4)]
+STAR = [(0, i) for i in range(1, 7)]
+RNG = np.random.default_rng(1)
+MODELS = {
+    "±J grid": ising(9, SQUARE, random_signs(SQUARE), 0.2, "±J grid"),
+    "grid": ising(9, SQUARE, random_couplings(SQUARE), 0.3 * RNG.normal(size=9), "grid"),
+    "torus": ising(12, TORUS, random_couplings(TORUS), 0.2 * RNG.normal(size=12), "torus"),
+    "uniform torus": ising(12, TORUS, 0.3, 0.0, "uniform torus"),
+    "±J torus with fields": ising(12, TORUS, random_signs(TORUS), 0.4 * RNG.normal(size=12), "±J"),
+    "cubic ±J": ising(12, CUBIC, random_signs(CUBIC), 0.1, "cubic"),
+    "cubic": ising(12, CUBIC, random_couplings(CUBIC), 0.1, "cubic"),
+    "Chimera cell": ising(8, CHIMERA, random_couplings(CHIMERA), 0.2, "cell"),
+    "six neighbours": ising(7, STAR, random_couplings(STAR), 0.2, "star"),
+    "six neighbours ±J": ising(7, STAR, random_signs(STAR), 0.2, "star"),
+    "isolated and apart": ising(10, [(0, 1), (1, 2), (4, 5), (5, 6), (4, 6)], [0.5, -0.7, 0.3, 0.4, 0.9], 0.3, "parts"),
+    "no couplings": PairwiseModel.from_edges([0.3, -2.0, 0.0, 22.0, -21.0], [], [], name="alone"),
+}
+
+
+def tempered(model, beta):
+    return PairwiseModel.from_edges(beta * model.biases, model.edges, beta * model.couplings, name=model.name)
