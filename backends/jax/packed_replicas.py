@@ -171,7 +171,7 @@ class PackedReplicasKernel(ProgramKernel):
     """Tempering and populations over packed replicas.
 
     Attributes:
-        devices: as of `Kernel`.
+        devices: for which it is made, as of `PackedGibbsKernel`.
     """
 
     devices: ClassVar[frozenset[str]] = frozenset({"gpu"})

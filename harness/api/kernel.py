@@ -136,13 +136,12 @@ class ProgramKernel:
 
     Attributes:
         program, tables: what is bound; the method's `estimate` gets the tables of its `plan`.
-        notes, devices: as of `Kernel`.
+        notes: as of `Kernel`.
     """
 
     program: Program
     tables: Tables
     notes: tuple[str, ...] = ()
-    devices: ClassVar[frozenset[str]] = frozenset({"cpu", "gpu"})
 
     @classmethod
     def refuses(cls, method: Any, backend: Backend, model: Model) -> str:
