@@ -21,7 +21,6 @@ from spinbench.foundation import plugins, remarks
 from spinbench.inference import kernels, registry
 from spinbench.metrics import registry as metrics
 from spinbench.models import catalogue, families, formats
-from spinbench.reporting.commands.json_answers import print_document
 from spinbench.reporting.progress_display import console, print_line
 
 _PIP_INSTALL = "pip install "
@@ -41,6 +40,9 @@ MIN_SUMMARY_WIDTH = 100
 def run_list(arguments: Namespace | None = None) -> int:
     """`spinbench list`: print the coverage table, the reasons for its gaps, and the models; imports no framework."""
     if arguments is not None and arguments.json:
+        # here and not above: without --json, msgspec is not waited for
+        from spinbench.reporting.commands.json_answers import print_document
+
         return print_document(arguments, 0, _list_all())
     _print_support_table()
     print_line("")

@@ -26,7 +26,7 @@ model = generators.grid(4, 4, 0.5, 0.5, seed=1)
 backend = JaxBackend()
 split = backend.split_chains(backend.to_device(np.zeros((3, 4))))
 found = {"devices": len(jax.devices()), "parts": len(split.addressable_shards), "results": []}
-cells = ("gibbs", 128, "native"), ("gibbs", 33, "native"), ("gibbs", 4, "generic"), ("pt", 4, None)
+cells = ("gibbs", 128, "native"), ("gibbs", 33, "native"), ("gibbs", 4, "generic")
 for method, chains, tier in cells:
     result = run(model, method, "jax", 40, chains=chains, seed=5, tier=tier)
     found["results"].append([result.tier, result.log_z, np.asarray(result.marginals).tolist()])

@@ -37,7 +37,7 @@ PRIVATE = {
     "numba.np.arraymath": {"kernel_cache.py"},
     # settings, errors, events and the lock around compiling: named in Numba's documentation, but not exported
     "numba.core.compiler_lock.global_compiler_lock": {"kernel_cache.py"},
-    "numba.core.config": {"kernel_cache.py", "machine_code.py"},
+    "numba.core.config": {"kernel_cache.py"},
     "numba.core.errors.TypingError": {"simd/memory.py"},
     "numba.core.event": {"kernel_cache.py"},
 }
