@@ -77,11 +77,24 @@ def _read_old(name: str, function: Callable[[Any], object], estimate: object) ->
     return function(estimate)
 
 
+class OldFunction:
+    """A function that engines had by this name in version 0.1, called with a warning."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, engine: object, cls: type) -> Any:
+        _warn(f"{cls.__name__}.{self.name}", KERNELS[self.name], stacklevel=3)
+        return getattr(cls if engine is None else engine, KERNELS[self.name])
+
+
 def translate_kernel(kernel: Any) -> None:
-    """Give a kernel the members of today by those of version 0.1 that it defines."""
-    for old in KERNELS.keys() & vars(kernel).keys():
-        _warn(f"{kernel.__name__}.{old}", KERNELS[old], stacklevel=4)
-        setattr(kernel, KERNELS[old], vars(kernel)[old])
+    """Give a kernel the members of today by those of version 0.1 that it, or the nearest of its bases, has alone."""
+    for old, new in KERNELS.items():
+        home = next(base for base in kernel.__mro__ if not {old, new}.isdisjoint(vars(base)))
+        if new not in vars(home):
+            _warn(f"{kernel.__name__}.{old}", new, stacklevel=5)
+            setattr(kernel, new, vars(home)[old])
 
 
 def replace_old_arguments(doubts: tuple[str, ...], **arguments: object) -> tuple[str, ...]:

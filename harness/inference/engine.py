@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from spinbench.api import Array, Backend, Key, Program, Reduction, State, Tables
+from spinbench.api.old_members import OldFunction
 from spinbench.api.trace import check_reported
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
@@ -118,6 +119,8 @@ class ProgramEngine:
     def look(self, state: State) -> dict[str, np.ndarray]:
         key, index, inner = state
         return self._fetch(self._look(key, index, self._tables, inner))
+
+    climb, slopes = OldFunction("climb"), OldFunction("slopes")
 
     def temper(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         if self._program.temper is None:

@@ -9,8 +9,9 @@ import pytest
 from spinbench import api
 from spinbench.api import Backend, Conformance, Estimate, Kernel, Method
 from spinbench.errors import UnsupportedError
-from spinbench.inference import preflight
+from spinbench.inference import binding, preflight, registry
 from spinbench.inference.budget import Budget
+from spinbench.inference.kernels import Wish
 from spinbench.models import generators
 from spinbench.testing import NumpyBackend
 
@@ -123,3 +124,26 @@ def test_a_kernel_with_temperatures_of_version_0_1_has_todays() -> None:
     kernel.__abstractmethods__ = frozenset()
     made = kernel(None, None, None, None)
     assert (made.temper(0, 1, 2), made.slope(0)) == ((0, 1, 2), (0,))
+
+
+def test_the_nearest_definition_of_a_kernels_temperatures_counts() -> None:
+    def members(*names: str) -> dict[str, Any]:
+        return {name: lambda self, *arguments, name=name: name for name in names}
+
+    with pytest.warns(DeprecationWarning, match=r"Mixed\.(climb|slopes)"):
+        mixed: Any = type("Mixed", (type("Mixin", (), members("climb", "slopes")), Kernel), {})
+    both: Any = type("Both", (mixed,), members("climb", "slopes", "temper", "slope"))
+    for kernel, answers in ((mixed, ("climb", "slopes")), (both, ("temper", "slope"))):
+        kernel.__abstractmethods__ = frozenset()
+        made = kernel(None, None, None, None)
+        assert (made.temper(0, 1, 2), made.slope(0)) == answers
+
+
+def test_a_warm_up_of_version_0_1_reads_its_engines_temperatures() -> None:
+    model = generators.grid(2, 2)
+    method = registry.make_method("gibbs", {})
+    engine: Any = binding.bind(method, "numpy", model, method.plan(model), wish=Wish("generic")).engine
+    state = engine.init(0, np.zeros((4, 3), dtype=np.int8))
+    with pytest.warns(DeprecationWarning, match=r"ProgramEngine\.(climb|slopes) is a member of .*; (temper|slope) is"):
+        slopes = engine.climb(state, np.ones(2), 3)[1], engine.slopes(state)["slope"]
+    assert [each.shape for each in slopes] == [(3, 2, 3), (3,)]

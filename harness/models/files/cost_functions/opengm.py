@@ -157,6 +157,8 @@ def _read_model(file: ModelFile, arrays: _Arrays) -> FactorGraph:
     if header[:2] != [2, 0] or len(header) < 5 or len(header) not in (5 + 2 * header[4], 6 + 2 * header[4]):
         raise arrays.error(f"its header begins with {header[:5]}; that of version 2.0 is needed")
     cards = arrays.integers("numbers-of-states")
+    if len(cards) != header[2]:
+        raise arrays.error(f"its header claims {header[2]} variables, and {len(cards)} have numbers of states")
     check_states(file, cards)
     left = MAX_ENTRIES
     tables: list[list[FloatArray]] = []

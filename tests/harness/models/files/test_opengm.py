@@ -88,6 +88,10 @@ def store_elsewhere(archive: Any) -> None:
 BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "no model": (lambda archive: archive.move("gm/header", "header"), "no model in it"),
     "two models": (lambda archive: archive.copy("gm", "other"), "models gm, other in it"),
+    "another number of variables": (
+        replace("gm/header", [2, 0, 9, 3, 2, 16000, 2, 16006, 1, 1]),
+        "claims 9 variables, and 2 have numbers of states",
+    ),
     "another version": (replace("gm/header", [1, 0, 2, 3, 0]), "version 2.0 is needed"),
     "a link": (link_elsewhere, "no array 'factors' of integers"),
     "another file": (store_elsewhere, "lies in another file"),
