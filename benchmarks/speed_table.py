@@ -27,9 +27,8 @@ import machine
 from rich.progress import track
 
 import spinbench
-from spinbench.api.method import step_updates
 from spinbench.history.suite.kernels import Sampler, step_seconds, three_state_torus
-from spinbench.inference import registry
+from spinbench.inference import budget, registry
 from spinbench.measuring import environment
 from spinbench.models import Model, generators
 
@@ -98,7 +97,9 @@ def prepare_kernel(method: str, model: str, chains: int, precision: Precision) -
     """Nanoseconds per update of a variable, of one chain at one temperature."""
     sampler = Sampler(load_model(model), method, chains=chains, burn_in=2, precision=precision)
     per_sweep = load_model(model).num_variables * (len(sampler.plan.betas) if method == "pt" else 1)
-    updates = step_updates(registry.make_method(method, {}), sampler.plan) or per_sweep  # a step of smc is a whole run
+    updates = (
+        budget.step_updates(registry.make_method(method, {}), sampler.plan) or per_sweep
+    )  # a step of smc is a whole run
     seconds = step_seconds(sampler.advance, SHORTEST_SECONDS)
     return lambda: 1e9 * next(seconds) / (chains * updates)
 

@@ -71,11 +71,11 @@ class PackedReplicas:
         by_temperature = jnp.argsort(beta) if count > 1 else jnp.arange(chains)
         betas = beta[by_temperature].reshape(count, -1)[:, 0]
         levels = [packed.thresholds(jnp.asarray(colour.fields), betas) for colour in t.colours]
-        words = Packed.layout(count, chains // count)
-        cold = words._replace(temperatures=1)
+        layout = Packed.layout(count, chains // count)
+        cold = layout._replace(temperatures=1)
         # XLA would compute words and thresholds anew wherever they are read. On a GPU barriers last until that is
         # decided; on a CPU, where this runs in tests alone, they do not, and a sweep takes thirty times as long.
-        states, levels = barrier((words.pack(barrier(jnp.take(x, by_temperature, axis=1))), levels))
+        states, levels = barrier((layout.pack(barrier(jnp.take(x, by_temperature, axis=1))), levels))
 
         def draw(low: int, shape: tuple[int, int]) -> Sequence[Array]:
             block_key = random.fold_in(key, low)
@@ -83,12 +83,12 @@ class PackedReplicas:
 
         def observe(threshold: Array, digits: Sequence[Array], _: Array) -> Array:
             p = threshold[:, :, -1:].astype(self._real) * 2.0**-packed.FRACTION_BITS
-            return cold.select(p, [digit[:, -words.width :] for digit in digits])
+            return cold.select(p, [digit[:, -layout.width :] for digit in digits])
 
-        cold_p = jnp.zeros((rows, words.replicas), self._real)
+        cold_p = jnp.zeros((rows, layout.replicas), self._real)
         states, sums = barrier(packed.sweep(draw, t.colours, levels, states, cold_p, observe))
-        p = self.initial_conditionals(t, x).at[:, by_temperature[-words.replicas :]].set(sums)
-        return jnp.take(barrier(words.unpack(states[:-1])), jnp.argsort(by_temperature), axis=1), p
+        p = self.initial_conditionals(t, x).at[:, by_temperature[-layout.replicas :]].set(sums)
+        return jnp.take(barrier(layout.unpack(states[:-1])), jnp.argsort(by_temperature), axis=1), p
 
     def log_weights(self, t: PackedTables, x: Array) -> tuple[Array, None]:
         """(C,) D, less the model's constant; there are no hard zeros."""
@@ -140,8 +140,8 @@ class Packed(NamedTuple):
         room = self.bits * self.width - self.replicas
         padded = jnp.pad(by_temperature, ((0, 1), (0, 0), (0, room))).astype(jnp.uint32)
         shape = (-1, self.temperatures, self.bits, self.width)
-        words = jnp.sum(padded.reshape(shape) << self._places(), axis=2, dtype=jnp.uint32)
-        return words.reshape(len(x) + 1, -1)
+        packed_states = jnp.sum(padded.reshape(shape) << self._places(), axis=2, dtype=jnp.uint32)
+        return packed_states.reshape(len(x) + 1, -1)
 
     def unpack(self, words: Array) -> Array:
         """(n, T times the replicas) uint8 from (n, T W)."""

@@ -176,11 +176,4 @@ class Method(ABC, Generic[TablesT]):
         """Estimate marginals and log Z from all statistics so far, on the host."""
 
 
-def step_updates(method: Method[TablesT], tables: TablesT) -> float:
-    """Approximate number of variable draws in a step of one chain, of a method that says so since they are many times
-    the number of variables: a step that takes longer than a budget in seconds is not begun. Else 0."""
-    count: Callable[[TablesT], float] = getattr(method, "step_updates", lambda tables: 0.0)
-    return count(tables)
-
-
 add_old_members(Method)

@@ -1,17 +1,21 @@
-"""On which operating systems spinbench measures, on how many cores, and in how many threads of BLAS."""
+"""On which operating systems spinbench measures, on which cores and GPUs, and in how many threads of BLAS."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from spinbench.errors import UnavailableError
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+# Longest wait for the list of GPUs: a driver that loads takes a few seconds.
+GPU_QUERY_SECONDS = 10.0
 
 
 def check_supported() -> None:
@@ -34,6 +38,18 @@ def affinity() -> set[int]:
 def available_cores() -> int:
     """How many they are."""
     return len(affinity())
+
+
+@cache
+def gpus() -> tuple[str, ...]:
+    """Card, driver and memory of each GPU that NVIDIA's own tool lists."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GPU_QUERY_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    listed = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
+    return tuple(f"{name} ({memory}, driver {driver})" for name, driver, memory in listed)
 
 
 def one_blas_thread() -> contextlib.AbstractContextManager[object]:

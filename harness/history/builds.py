@@ -167,7 +167,7 @@ def _extract_build_error(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.endswith("Exception:")]
     raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable)\b", line)]
     # pip's own "error: metadata-generation-failed" says nothing.
-    wrong = [words for line in lines if line.lower().startswith("error: ") and " " in (words := line[7:])]
+    wrong = [reason for line in lines if line.lower().startswith("error: ") and " " in (reason := line[7:])]
     return next(iter([*raised[-1:], *wrong, *lines[-1:]]), "nothing was said")
 
 

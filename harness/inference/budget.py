@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from spinbench.api import Estimate
+from spinbench.api import Estimate, Method, Tables
 from spinbench.api.estimate import is_doubted, verdict
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.mathematics import all_states
@@ -205,3 +206,10 @@ def _is_positive(value: object) -> bool:
         and not isinstance(value, bool)
         and bool(0 < value <= LONGEST)
     )
+
+
+def step_updates(method: Method, tables: Tables) -> float:
+    """Approximate number of variable draws in a step of one chain, of a method that says so since they are many times
+    the number of variables: a step that takes longer than a budget in seconds is not begun. Else 0."""
+    count: Callable[[Tables], float] = getattr(method, "step_updates", lambda tables: 0.0)
+    return count(tables)

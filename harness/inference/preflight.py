@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.api import Engine, Method, State, Tables, Tier, Trace
-from spinbench.api.method import step_updates
 from spinbench.api.old_members import predict_planning
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.inference.budget import Budget
+from spinbench.inference.budget import Budget, step_updates
 from spinbench.inference.schedule import BATCH_SECONDS, LOADING
 from spinbench.models import Model
 

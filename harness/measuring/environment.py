@@ -9,7 +9,6 @@ import math
 import os
 import platform
 import socket
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -40,8 +39,6 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-# Longest wait for the list of GPUs: a driver that loads takes a few seconds.
-GPU_QUERY_SECONDS = 10.0
 PACKAGE = Path(__file__).resolve().parents[1]
 _PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
 _LIBRARIES = (
@@ -59,25 +56,13 @@ def describe() -> dict[str, Any]:
         "cpu": _processor_name(),
         "cores": os.cpu_count(),
         "affinity": sorted(platforms.affinity()),
-        "gpus": list(_gpus()),
+        "gpus": list(platforms.gpus()),
         "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
         # Memory limit of exact answers that the sweep has set for its processes.
         "max_gib": os.environ.get(memory.VARIABLE),
         "platform": platform.platform(),
         "hostname": socket.gethostname(),
     }
-
-
-@cache
-def _gpus() -> tuple[str, ...]:
-    """Card, driver and memory of each GPU that NVIDIA's own tool lists."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=GPU_QUERY_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    listed = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
-    return tuple(f"{name} ({memory}, driver {driver})" for name, driver, memory in listed)
 
 
 def timing_cores() -> dict[int, int]:

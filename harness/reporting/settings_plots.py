@@ -155,11 +155,11 @@ def _group_by_other_settings(
     for row, settings in rows:
         others = sorted((name, str(value)) for name, value in settings.items() if name not in varied)
         groups[row.method, row.backend, *others][tuple(settings[name] for name in names)] = row
-    kept = {key: cells for key, cells in sorted(groups.items()) if is_group(cells)}
-    solvers = [f"{method} on {backend}" for method, backend, *_ in kept]
-    differences = variants.difference_labels(solvers, [dict(key[2:]) for key in kept], "\n")
+    groups_by_key = {key: cells for key, cells in sorted(groups.items()) if is_group(cells)}
+    solvers = [f"{method} on {backend}" for method, backend, *_ in groups_by_key]
+    differences = variants.difference_labels(solvers, [dict(key[2:]) for key in groups_by_key], "\n")
     labels = ["\n".join(filter(None, pair)) for pair in zip(solvers, differences, strict=True)]
-    return list(zip(labels, kept.values(), strict=True))
+    return list(zip(labels, groups_by_key.values(), strict=True))
 
 
 def _is_determined_by(settings: Iterable[Settings], name: str, x: str, y: str) -> bool:

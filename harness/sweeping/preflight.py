@@ -1,4 +1,4 @@
-"""The models of a sweep, built once before anything is measured.
+"""The files, models and devices of a sweep, looked for once before anything is measured.
 
 What only a model's family or its file refuses is told at once that way, and not by a cell after an hour. It takes
 `ALL` seconds at most, in a process of its own: a model that takes longer than `EACH` is left to its cells.
@@ -7,6 +7,7 @@ What only a model's family or its file refuses is told at once that way, and not
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import itertools
 import json
@@ -22,10 +23,12 @@ from omegaconf import DictConfig, OmegaConf
 from spinbench.conf import searchpath
 from spinbench.errors import ModelError, SpinbenchError, UnknownNameError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.foundation.overrides import is_assignment
 from spinbench.foundation.remarks import remark
 from spinbench.inference import registry
-from spinbench.models import specs
+from spinbench.models import families, loading, specs
 from spinbench.sweeping import cellconfigs, composition, hydra_errors, settings_checks
+from spinbench.sweeping.arguments import Arguments
 
 # Time limit in seconds for imports and drivers of all backends on a GPU.
 DEVICE_SECONDS = 60.0
@@ -68,6 +71,32 @@ def check(plan: composition.Plan) -> None:
     refused.raise_if_any()
 
 
+def check_files(arguments: Arguments, config: DictConfig) -> None:
+    """Refuse a sweep whose cells' models or evidence are not there; a plan is made without them, too, as of a command
+    on a page.
+
+    Raises:
+        SpinbenchError: what is not there, one sentence a file.
+    """
+    if config.model.name != families.FILE:
+        return
+    refused = settings_checks.Refusals()
+    # What a name refers to, as ${seed}, has the first cell's value here.
+    first = copy.deepcopy(config)
+    for name in ("path", "evidence"):
+        lines = composition.choices(arguments.of_cells, f"model.{name}")
+        for value in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
+            with refused.collect(), hydra_errors.explain_errors():
+                first.model[name] = value
+                path = first.model[name]
+                # A record's settings would refer to others where they are read again.
+                if isinstance(path, str) and "${" in path:
+                    raise SpinbenchError(f"{path}: the name of a sweep's file holds no '${{'; rename it")
+                if isinstance(path, str) and not (name == "evidence" and is_assignment(path)):
+                    loading.check_model_exists(path)
+    refused.raise_if_any()
+
+
 def check_device(plan: composition.Plan) -> None:
     """Refuse a sweep on device=gpu where none of its backends finds one, before each of its cells says so.
 
@@ -97,7 +126,7 @@ def _find_devices(names: Sequence[str]) -> Iterator[str]:
             except (SpinbenchError, ImportError) as error:
                 sentence = str(error)
             except Exception:
-                pass
+                pass  # of a driver or a plugin: its cells record it, each with its traceback
         yield sentence
 
 
@@ -139,7 +168,7 @@ def _build_models(configs: Sequence[Spec]) -> Iterator[str]:
             except (ModelError, UnknownNameError) as error:
                 sentence = str(error)
             except Exception:
-                pass
+                pass  # of a driver or a plugin: its cells record it, each with its traceback
         yield sentence
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 import time
@@ -17,10 +16,9 @@ from hydra.plugins.sweeper import Sweeper
 from spinbench.conf import searchpath
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import atomic, git, interruptions, remarks
-from spinbench.foundation.overrides import format_value, is_assignment, quote
+from spinbench.foundation.overrides import format_value, quote
 from spinbench.measuring import environment, provenance, records
 from spinbench.metrics import registry as metrics
-from spinbench.models import families, loading
 from spinbench.reporting import progress_display, summary
 from spinbench.sweeping import (
     cellconfigs,
@@ -31,7 +29,6 @@ from spinbench.sweeping import (
     preflight,
     profiling,
     search,
-    settings_checks,
     sweepers,
 )
 from spinbench.sweeping.arguments import Arguments, read_command
@@ -76,33 +73,12 @@ def open_checked(arguments: Arguments, plan: composition.Plan) -> Path:
         SpinbenchError: a model's file is not there, or none can be made with a value, the launcher cannot run it, or
             the folder cannot be written.
     """
-    _check_files(arguments, plan.config)
+    preflight.check_files(arguments, plan.config)
     preflight.check(plan)
     preflight.check_device(plan)
     with hydra_errors.explain_errors():
         launchers.check(plan.config, plan.cells, multirun=plan.multirun)
     return open_folder(arguments, plan.config.sweep_dir, plan.config.report)
-
-
-def _check_files(arguments: Arguments, config: DictConfig) -> None:
-    """All models and evidence of the cells; a plan is made without them, too, as of a command on a page."""
-    if config.model.name != families.FILE:
-        return
-    refused = settings_checks.Refusals()
-    # What a name refers to, as ${seed}, has the first cell's value here.
-    first = copy.deepcopy(config)
-    for name in ("path", "evidence"):
-        lines = composition.choices(arguments.of_cells, f"model.{name}")
-        for value in [cellconfigs.value_of(line) for line in lines] or [config.model.get(name)]:
-            with refused.collect(), hydra_errors.explain_errors():
-                first.model[name] = value
-                path = first.model[name]
-                # A record's settings would refer to others where they are read again.
-                if isinstance(path, str) and "${" in path:
-                    raise SpinbenchError(f"{path}: the name of a sweep's file holds no '${{'; rename it")
-                if isinstance(path, str) and not (name == "evidence" and is_assignment(path)):
-                    loading.check_model_exists(path)
-    refused.raise_if_any()
 
 
 def measure(arguments: Arguments, plan: composition.Plan, folder: Path, entered: float) -> int:

@@ -164,7 +164,7 @@ def check_late_steps(pair: Pair) -> None:
 
 def _check_late_steps(pair: Pair) -> None:
     at = pair.trial("dense")
-    state, batches, memory, kept = at.start_chains(LATE_CHAINS, SEED), [], [], 0
+    state, batches, memory, batch_bytes = at.start_chains(LATE_CHAINS, SEED), [], [], 0
     for turn in range(LATE_BATCHES):
         try:
             state, statistics = at.engine.advance(state, LATE_STEPS)
@@ -175,8 +175,8 @@ def _check_late_steps(pair: Pair) -> None:
                 f"after {turn * LATE_STEPS} steps advance raises {type(error).__name__}: {error}"
             ) from error
         batches.append((LATE_STEPS, {name: np.array(array) for name, array in statistics.items()}))
-        kept += sum(array.nbytes for array in batches[-1][1].values())
-        memory.append((psutil.Process().memory_info().rss - kept) / 2**20)
+        batch_bytes += sum(array.nbytes for array in batches[-1][1].values())
+        memory.append((psutil.Process().memory_info().rss - batch_bytes) / 2**20)
     late = batches[LATE_BATCHES // 2 :]
     first = len(late) * LATE_STEPS
     require(

@@ -14,10 +14,9 @@ from unittest import mock
 import numpy as np
 
 from spinbench.api import Engine, Estimate, Method, State, Trace
-from spinbench.api.method import step_updates
 from spinbench.api.types import RANDOM_KINDS
 from spinbench.inference import binding, driver
-from spinbench.inference.budget import Budget
+from spinbench.inference.budget import Budget, step_updates
 from spinbench.inference.checks import validity
 from spinbench.inference.engine import ProgramEngine
 from spinbench.inference.initial_states import random_start, spread_starts

@@ -73,7 +73,7 @@ def _find_samples(text: bytes, source: str) -> tuple[Tokens, list[int]]:
         for _ in range(first - 1):
             starts.append(starts[-1] + 1 + 2 * int(tokens.values[starts[-1]]))
         # Where half as many pairs as samples follow, the numbers alone are pairs of one sample as well.
-        lengths = [len(words) for line in text.splitlines() if (words := line.split())]
+        lengths = [len(numbers) for line in text.splitlines() if (numbers := line.split())]
         if not whole or lengths == [1, *np.diff([*starts, tokens.size])]:
             return tokens, starts
     return tokens, [0]

@@ -28,6 +28,7 @@ from spinbench.models.files.format import MAX_ENTRIES, Format, ModelFile
 
 FloatArray = npt.NDArray[np.float64]
 
+# Of a file, and of all its arrays together: 2^25 numbers, half of the entries that a model may have.
 _MAX_BYTES = 2**28
 # Bytes of the arrays for each of the file, which may be compressed; zeros are, a thousandfold.
 _MAX_RATIO = 100
@@ -36,9 +37,9 @@ _DTYPES = {f"{kind}{size}" for kind in "iuf" for size in (1, 2, 4, 8)}
 # Functions of two variables, which have two indices and no order before them: numbers of values, and what they mean.
 _PAIRS: dict[int, tuple[int, Callable[..., npt.ArrayLike]]] = {
     16002: (1, lambda gap, weight: abs(gap) * weight),
-    16003: (2, lambda gap, most, weight: np.minimum(abs(gap), most) * weight),
+    16003: (2, lambda gap, limit, weight: np.minimum(abs(gap), limit) * weight),
     16004: (1, lambda gap, weight: gap * gap * weight),
-    16005: (2, lambda gap, most, weight: np.minimum(gap * gap, most) * weight),
+    16005: (2, lambda gap, limit, weight: np.minimum(gap * gap, limit) * weight),
     16006: (2, lambda gap, equal, different: np.where(gap == 0, equal, different)),
 }
 _POTTS, _CONSTANT = 16007, 16008
@@ -86,8 +87,8 @@ def _limit_memory(more: int) -> Iterator[None]:
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    most = psutil.Process().memory_info().vms + more
-    lower = most if limits[0] == resource.RLIM_INFINITY else min(most, limits[0])
+    limit = psutil.Process().memory_info().vms + more
+    lower = limit if limits[0] == resource.RLIM_INFINITY else min(limit, limits[0])
     resource.setrlimit(resource.RLIMIT_AS, (lower, limits[1]))
     try:
         yield
@@ -102,8 +103,8 @@ def _read_arrays(file: ModelFile) -> _Arrays:
         groups = {name: group for name, group in _members(archive) if isinstance(group, h5py.Group)}
         names = [name for name, group in groups.items() if "header" in group]
         if len(names) != 1:
-            found = f"models {', '.join(names)[:100]}" if names else "no model"
-            raise ModelError(f"{file.name}: there is {found} in it; one group with a 'header' is needed")
+            listed = f"models {', '.join(names)[:100]}" if names else "no model"
+            raise ModelError(f"{file.name}: {listed} in it; one group with a 'header' is needed")
         arrays = _Arrays(file)
         for name, member in _members(groups[names[0]]):
             arrays.add(name, member)
@@ -204,18 +205,18 @@ class _FunctionReader:
         return tables
 
     def _take_indices(self, count: int) -> list[int]:
-        taken = self._indices[self._place : self._place + count]
+        indices = self._indices[self._place : self._place + count]
         self._place += count
-        if len(taken) != count:
+        if len(indices) != count:
             raise self._error(f"the functions of type {self._kind} end too early")
-        return taken
+        return indices
 
     def _take_values(self, count: int) -> FloatArray:
-        taken = self._values[self._used : self._used + count]
+        values = self._values[self._used : self._used + count]
         self._used += count
-        if len(taken) != count:
+        if len(values) != count:
             raise self._error(f"the functions of type {self._kind} end too early")
-        return taken
+        return values
 
     def _read_function(self) -> FloatArray:
         kind = self._kind
