@@ -14,9 +14,8 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -28,7 +27,11 @@ from spinbench.foundation.remarks import remark
 from spinbench.inference import registry
 from spinbench.models import families, loading, specs
 from spinbench.sweeping import cellconfigs, composition, hydra_errors, settings_checks
-from spinbench.sweeping.arguments import Arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from spinbench.sweeping.arguments import Arguments
 
 # Time limit in seconds for imports and drivers of all backends on a GPU.
 DEVICE_SECONDS = 60.0
