@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from misleading_models import MISLEADING, Truth, solve
-from races import random_tables
+from portfolio import random_tables
 
 import spinbench
 from spinbench.errors import SpinbenchError
@@ -196,7 +196,7 @@ def main() -> None:
     if not options.misleading:
         errors = summarize_errors(lines)
         print(errors.to_string(na_rep="–"))
-        groups = errors.to_numpy()[errors.notna().to_numpy()]
+        groups = errors.stack().dropna().to_numpy(np.float64)
         for low, high in (CALIBRATED, TOLERATED):
             print(f"{low} to {high}: {((low <= groups) & (groups <= high)).sum()} of {groups.size}")
 

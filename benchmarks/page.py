@@ -12,7 +12,7 @@ from pathlib import Path
 
 FIGURES = Path(__file__).with_name("figures")
 # In the order in which they appear on the page.
-TABLES = ("peers", "speed_table", "whole_call", "kernels", "scaling", "devices", "devices_arrays")
+TABLES = ("peers", "speed_table", "kernels", "scaling", "devices", "devices_arrays")
 
 HEAD = """\
 # Benchmarks

@@ -24,14 +24,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from races import error_of, random_tables
 
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.inference.advising import portfolio
 from spinbench.inference.advising.candidates import Candidate, default
 from spinbench.inference.advising.features import features
-from spinbench.inference.advising.ranking import TARGETS, Target
+from spinbench.inference.advising.ranking import TARGETS, Target, flat
 from spinbench.models import FactorGraph, Model, catalogue, generators, networks
 
 # Errors below them count as them: nats, and probabilities.
@@ -40,6 +39,25 @@ LEAST_ERROR: dict[Target, float] = {"marginals": 1e-5, "log_z": 1e-4}
 NO_ANSWER = 100.0
 # Larger errors, and no answer, count as them in the table: a method that refuses is no better on easy models.
 LARGEST_ERROR: dict[Target, float] = {"marginals": 0.5, "log_z": 30.0}
+
+
+def random_tables(rows: int, states: int, spread: float, zeros: float, order: int, seed: int) -> FactorGraph:
+    """A grid of variables with random tables, some of whose entries are hard zeros but for one state's."""
+    rng = np.random.default_rng([seed, rows, states, order])
+    number = rows * rows
+    scopes: list[tuple[int, ...]] = [(v,) for v in range(number)]
+    scopes += [(v, v + 1) for v in range(number) if (v + 1) % rows]
+    scopes += [(v, v + rows) for v in range(number - rows)]
+    if order > 2:
+        scopes += [tuple(rng.choice(number, order, replace=False).tolist()) for _ in range(rows)]
+    good, factors = rng.integers(states, size=number), []
+    for scope in scopes:
+        table = rng.normal(0.0, spread, (states,) * len(scope))
+        if len(scope) > 1:
+            table[rng.random(table.shape) < zeros] = -np.inf
+            table[tuple(good[v] for v in scope)] = 0.0
+        factors.append((scope, table))
+    return FactorGraph.from_log_tables([states] * number, factors, name=f"states{states}_order{order}_zeros{zeros:g}")
 
 
 def potts(rows: int, states: int, coupling: float, seed: int) -> FactorGraph:
@@ -180,6 +198,18 @@ def run_error(model: Model, exact: spinbench.Result, candidate: Candidate, secon
     except (SpinbenchError, ArithmeticError, np.linalg.LinAlgError):
         return dict.fromkeys(TARGETS, np.inf)
     return {target: error_of(result, exact, target) for target in TARGETS}
+
+
+def error_of(result: spinbench.Result, exact: spinbench.Result, target: Target) -> float:
+    """Error of the target; infinite where there is none."""
+    if target == "log_z":
+        if result.log_z is None or exact.log_z is None or result.log_z_kind not in ("estimate", "exact"):
+            return np.inf
+        return abs(result.log_z - exact.log_z)
+    estimate, true = flat(result.marginals), flat(exact.marginals)
+    if estimate is None or true is None or not np.isfinite(estimate).all():
+        return np.inf
+    return float(np.sqrt(np.mean((estimate - true) ** 2)))
 
 
 def report(runs: pd.DataFrame, seconds: float, part: str, families: list[str]) -> None:
