@@ -97,8 +97,8 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
         colours = map_arrays(bits.to_device, build_colours(model, tables))
         self._fields = tuple(colour.fields for colour in colours)
         self._colours = tuple(colour._replace(fields=()) for colour in colours)
-        self._thresholds = bits.compile(self._find_thresholds)
-        self._levels = self._thresholds(self._fields, np.float64(1))
+        self._at_beta = bits.compile(self._compute_levels)
+        self._levels = self._at_beta(self._fields, np.float64(1))
         self._warm, self._advance = bits.compile(self._make_sweeps), bits.compile(self._sum_sweeps)
         if method.log_z == "none":
             self._fields = ()
@@ -152,7 +152,7 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
             return super().temper(state, betas, sweeps)
         slopes = []
         for beta in betas:
-            levels = self._thresholds(self._fields, beta)
+            levels = self._at_beta(self._fields, beta)
             for _ in range(sweeps):
                 state = self._sweep_at(state, levels, 1)
                 slopes.append(self._slope(self._device_tables, *self._look_arguments(state)))
@@ -188,13 +188,20 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
 
     # Compiled, in 64-bit mode
 
-    def _find_thresholds(self, fields: Any, beta: Any) -> tuple[jax.Array, ...]:
+    _update = staticmethod(packed.draw_states)
+
+    def _heat_bath(self, at_levels: Any) -> jax.Array:
+        """Thresholds of p."""
+        return at_levels
+
+    def _compute_levels(self, fields: Any, beta: Any) -> tuple[Any, ...]:
         bits = self._method.precision_bits or 32
         return tuple(packed.thresholds(block, beta, bits) for block in fields)
 
     def _make_sweeps(self, key: Any, index: Any, steps: Any, colours: Any, levels: Any, packed_states: Any) -> Any:
         def body(i: jax.Array, packed_states: jax.Array) -> jax.Array:
-            return packed.sweep(partial(packed.draw_philox, key, i), colours, levels, packed_states)[0]
+            draw = partial(packed.draw_philox, key, i)
+            return packed.sweep(draw, self._update, colours, levels, packed_states)[0]
 
         return jax.lax.fori_loop(index, index + steps, body, packed_states)
 
@@ -203,14 +210,14 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
     ) -> tuple[Any, Any]:
         """States, and sums (N, U) over the steps; of `sizes` (U,) the number counts."""
 
-        def observe(threshold: jax.Array, digits: Any, states: jax.Array) -> jax.Array:
+        def observe(at_levels: Any, digits: Any, states: jax.Array) -> jax.Array:
             if self._method.marginals == "rao_blackwell":
-                return packed.sum_conditionals(threshold, digits, masks)
+                return packed.sum_conditionals(self._heat_bath(at_levels), digits, masks)
             return packed.count_ones(states, masks)
 
         def body(i: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             draw = partial(packed.draw_philox, key, i)
-            packed_states, sums = packed.sweep(draw, colours, levels, *carry, observe=observe)
+            packed_states, sums = packed.sweep(draw, self._update, colours, levels, *carry, observe=observe)
             assert sums is not None
             return packed_states, sums
 

@@ -10,6 +10,7 @@ an update is at most 4^-(PLANES + 1), or p 2^-PLANES where p is smaller than 2^-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,10 +26,15 @@ Words = jax.Array
 Thresholds = jax.Array
 # SUM (N, G, W) of rows, of groups of the chains of a word; or anything else of rows that `Observe` gives.
 Sums = jax.Array
-# From the first row of a colour and its shape (n, W), the number that a word shares and the `PLANES` of its chains.
+# From the first row of a colour and its shape (n, W), a number that the chains of a word share, and `PLANES` bits of
+# each chain's own, the highest first.
 Draw = Callable[[int, tuple[int, int]], Sequence[Words]]
-# From a colour's thresholds, the digits of its levels and its new states (n, W).
-Observe = Callable[[Thresholds, Sequence[Words], Words], Sums]
+# Of a colour: `Thresholds` or `Acceptance`.
+Levels = TypeVar("Levels")
+# From a colour's levels, their digits and its new states (n, W).
+Observe = Callable[[Levels, Sequence[Words], Words], Sums]
+# From a colour's levels, their digits, what `Draw` gives and its states (n, W), its new states.
+Update = Callable[[Levels, Sequence[Words], Sequence[Words], Words], Words]
 
 # Bits of a chain's own, and one more number of the word: twelve words, three counters of Philox.
 PLANES = 11
@@ -38,10 +44,34 @@ FRACTION_BITS = 32
 SUM = np.uint64
 
 
+class Acceptance(NamedTuple):
+    """Levels of a colour for Metropolis' rule.
+
+    Attributes:
+        accepted: thresholds of min(p, 1 - p) / max(p, 1 - p), for leaving the state that weighs more.
+        preferred: (n, L) of that state, all ones or zeros; it is entered whenever it is proposed.
+        heat_bath: thresholds of p.
+    """
+
+    accepted: Thresholds
+    preferred: Words
+    heat_bath: Thresholds
+
+
 def thresholds(fields: jax.Array, beta: jax.Array, bits: int = 32) -> Thresholds:
-    """Of fields (n, L) times beta () or (T,): multiples of 2^(32 - bits), p = 1 - 2^-bits at most; of float32 fields,
-    whose p have 24 bits, the largest number below 2^bits that there is."""
-    p = 1 / (1 + jnp.exp(-jnp.atleast_1d(beta) * fields[:, :, None]))
+    """p of fields (n, L) times beta () or (T,); see `round_to_thresholds`."""
+    return round_to_thresholds(1 / (1 + jnp.exp(-jnp.atleast_1d(beta) * fields[:, :, None])), bits)
+
+
+def acceptance(fields: jax.Array) -> Acceptance:
+    """Of fields (n, L)."""
+    accepted = round_to_thresholds(jnp.exp(-jnp.abs(fields[:, :, None])))
+    return Acceptance(accepted, _spread_bool(fields > 0), thresholds(fields, jnp.ones(1)))
+
+
+def round_to_thresholds(p: jax.Array, bits: int = 32) -> Thresholds:
+    """Multiples of 2^(32 - bits), p = 1 - 2^-bits at most; of float32 p, which have 24 bits, the largest number below
+    2^bits that there is."""
     largest = np.nextafter(p.dtype.type(2.0**bits), p.dtype.type(0))
     rounded = jnp.minimum(jnp.rint(p * 2.0**bits), np.floor(largest)).astype(jnp.uint32)
     return rounded << np.uint32(32 - bits)
@@ -59,23 +89,24 @@ def draw_philox(key: jax.Array, index: jax.Array, low: int, shape: tuple[int, in
 
 def sweep(
     draw: Draw,
+    update: Update[Levels],
     colours: Sequence[Colour],
-    levels: Sequence[Thresholds],
+    levels: Sequence[Levels],
     packed_states: Words,
     sums: Sums | None = None,
-    observe: Observe | None = None,
+    observe: Observe[Levels] | None = None,
 ) -> tuple[Words, Sums | None]:
     """States (N + 1, W) after a sweep, and sums (N, G, W) with what is observed of each row, where that is asked for.
     The last row of states is of zeros; colours are in row order."""
     low = 0
-    for colour, threshold in zip(colours, levels, strict=True):
-        high = low + len(threshold)
-        numbers = draw(low, (len(threshold), packed_states.shape[1]))
+    for colour, at_levels in zip(colours, levels, strict=True):
+        rows = colour.neighbours.shape[1]
+        high = low + rows
         digits = level_digits(colour, packed_states)
-        states = draw_states(threshold, digits, numbers[0], numbers[1:])
+        states = update(at_levels, digits, draw(low, (rows, packed_states.shape[1])), packed_states[low:high])
         packed_states = lax.dynamic_update_slice_in_dim(packed_states, states, low, 0)
         if sums is not None and observe is not None:
-            total = sums[low:high] + observe(threshold, digits, states)
+            total = sums[low:high] + observe(at_levels, digits, states)
             sums = lax.dynamic_update_slice_in_dim(sums, total, low, 0)
         low = high
     return packed_states, sums
@@ -97,8 +128,9 @@ def level_digits(colour: Colour, packed_states: Words) -> list[Words]:
     return digits
 
 
-def draw_states(threshold: Thresholds, digits: Sequence[Words], shared: Words, planes: Sequence[Words]) -> Words:
-    """New states of rows, from a number that the chains of a word share, and bits of their own, the highest first."""
+def draw_states(threshold: Thresholds, digits: Sequence[Words], numbers: Sequence[Words], _: Words) -> Words:
+    """`Update` of the heat bath: ones with the probability of the level that the digits are of."""
+    shared, *planes = numbers
     dither, complements = shared >> np.uint32(PLANES), [~plane for plane in planes]
     states = []
     for level in range(threshold.shape[1]):
@@ -111,6 +143,12 @@ def draw_states(threshold: Thresholds, digits: Sequence[Words], shared: Words, p
         # A sum beyond 32 bits is a threshold that no number reaches.
         states.append(below | _spread_bool(rounded < dither))
     return _select(states, digits)
+
+
+def accept_flips(levels: Acceptance, digits: Sequence[Words], numbers: Sequence[Words], states: Words) -> Words:
+    """`Update` of Metropolis' rule, by which the other state is proposed to all."""
+    preferred = _select(list(jnp.split(levels.preferred, levels.preferred.shape[1], axis=1)), digits)
+    return states ^ (draw_states(levels.accepted, digits, numbers, states) | (states ^ preferred))
 
 
 def sum_conditionals(threshold: Thresholds, digits: Sequence[Words], masks: jax.Array) -> Sums:

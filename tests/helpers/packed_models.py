@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from spinbench.models import PairwiseModel
+from spinbench.testing import limits
+from spinbench.testing.laws.cases import enumerate_law
 
 
 def ising(n, edges, couplings, fields, name):
@@ -56,3 +60,21 @@ MODELS = {
 
 def tempered(model, beta):
     return PairwiseModel.from_edges(beta * model.biases, model.edges, beta * model.couplings, name=model.name)
+
+
+def require_law(engine, state, model):
+    states = engine.states(state).astype(np.int64)
+    counts = np.bincount(2 ** np.arange(len(states)) @ states, minlength=2 ** len(states))
+    limits.require_law(f"{model.name}: the law of the chains", counts, enumerate_law(model).probabilities)
+
+
+def conditionals_of_a_sweep(model, tables, before, after):
+    """(N, C) p(s_i = 1 | rest) as of the updates of a sweep, by its states before and after."""
+    sweep, order = tables.sweep, tables.order
+    bounds = np.cumsum([0, *(len(block.biases) for block in sweep.first + sweep.middle + sweep.last)])
+    states, p = before.astype(float), np.empty(before.shape)
+    for low, high in pairwise(bounds):
+        rows = order[low:high]
+        p[rows] = 1 / (1 + np.exp(-(model.biases[rows, None] + model.dense()[rows] @ states)))
+        states[rows] = after[rows]
+    return p

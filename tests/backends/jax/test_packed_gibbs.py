@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from packed_models import MODELS, ising, lattice, random_signs, tempered
+from packed_models import (
+    MODELS,
+    conditionals_of_a_sweep,
+    ising,
+    lattice,
+    random_signs,
+    require_law,
+    tempered,
+)
 
 from spinbench import exact, run
 from spinbench.backends.jax import JaxBackend, packed_sweeps
@@ -16,7 +22,7 @@ from spinbench.inference import binding
 from spinbench.inference.kernels import Wish
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import generators
-from spinbench.testing import limits, method_checks
+from spinbench.testing import method_checks
 from spinbench.testing.laws.cases import enumerate_law, three_state_model
 
 CHAINS = [1, 5, 31, 32, 33, 100]
@@ -32,12 +38,6 @@ def bind(model, **settings):
     return binding.bind(method, "jax", model, method.plan(model), wish=Wish("native"))
 
 
-def require_law(engine, state, model):
-    states = engine.states(state).astype(np.int64)
-    counts = np.bincount(2 ** np.arange(len(states)) @ states, minlength=2 ** len(states))
-    limits.require_law(f"{model.name}: the law of the chains", counts, enumerate_law(model).probabilities)
-
-
 def test_chains_keep_the_law_of_another_temperature():
     model = MODELS["±J grid"]
     engine, at_beta = bind(model).engine, tempered(model, 0.4)
@@ -50,25 +50,14 @@ def test_chains_keep_the_law_of_another_temperature():
     assert np.array_equal(engine.slope(state)["slope"], slopes[-1, -1])
 
 
-def conditionals_of_a_sweep(model, order, bounds, before, after):
-    """(N, C) p(s_i = 1 | rest) as of the updates of a sweep, by its states before and after."""
-    states, p = before.astype(float), np.empty(before.shape)
-    for low, high in pairwise(bounds):
-        rows = order[low:high]
-        p[rows] = 1 / (1 + np.exp(-(model.biases[rows, None] + model.dense()[rows] @ states)))
-        states[rows] = after[rows]
-    return p
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_law_of_chains_and_sums_of_conditional_probabilities(name):
     model = MODELS[name]
     bound = bind(model, log_z="none")
-    engine, order, sweep = bound.engine, bound.tables.order, bound.tables.sweep
+    engine, order = bound.engine, bound.tables.order
     before = enumerate_law(model).exact_draws(20_000, 8)
     state, statistics = engine.advance(engine.init(7, before), 1)
-    bounds = np.cumsum([0, *(len(block.biases) for block in sweep.first + sweep.middle + sweep.last)])
-    expected = conditionals_of_a_sweep(model, order, bounds, before, engine.states(state))
+    expected = conditionals_of_a_sweep(model, bound.tables, before, engine.states(state))
     assert statistics["p"].shape == (model.num_variables, 20_000)
     assert np.abs(statistics["p"] - expected[order]).max() <= 2.0**-31
     state, _ = engine.advance(state, 2)
@@ -123,7 +112,7 @@ def test_random_numbers_are_compared_exactly():
         planes = [np.full((1, 1), -(own >> 10 - k & 1) & 2**32 - 1, dtype=np.uint32) for k in range(11)]
         word = np.full((1, 1), shared << 11, dtype=np.uint32)
         levels = np.array([[[threshold]]], dtype=np.uint32)
-        return int(packed_sweeps.draw_states(levels, [], word, planes)[0, 0])
+        return int(packed_sweeps.draw_states(levels, [], [word, *planes], word)[0, 0])
 
     rng = np.random.default_rng(2)
     for own, shared in [(0, 0), (2047, 2**21 - 1), (2047, 0), *rng.integers(0, [2048, 2**21], size=(20, 2)).tolist()]:
