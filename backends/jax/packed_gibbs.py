@@ -188,20 +188,13 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
 
     # Compiled, in 64-bit mode
 
-    _update = staticmethod(packed.draw_states)
-
-    def _heat_bath(self, at_levels: Any) -> jax.Array:
-        """Thresholds of p."""
-        return at_levels
-
     def _compute_levels(self, fields: Any, beta: Any) -> tuple[Any, ...]:
         bits = self._method.precision_bits or 32
         return tuple(packed.thresholds(block, beta, bits) for block in fields)
 
     def _make_sweeps(self, key: Any, index: Any, steps: Any, colours: Any, levels: Any, packed_states: Any) -> Any:
         def body(i: jax.Array, packed_states: jax.Array) -> jax.Array:
-            draw = partial(packed.draw_philox, key, i)
-            return packed.sweep(draw, self._update, colours, levels, packed_states)[0]
+            return packed.sweep(partial(packed.draw_philox, key, i), colours, levels, packed_states)[0]
 
         return jax.lax.fori_loop(index, index + steps, body, packed_states)
 
@@ -212,12 +205,12 @@ class PackedGibbsKernel(Kernel[Tables, PackedState]):
 
         def observe(at_levels: Any, digits: Any, states: jax.Array) -> jax.Array:
             if self._method.marginals == "rao_blackwell":
-                return packed.sum_conditionals(self._heat_bath(at_levels), digits, masks)
+                return packed.sum_conditionals(at_levels, digits, masks)
             return packed.count_ones(states, masks)
 
         def body(i: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             draw = partial(packed.draw_philox, key, i)
-            packed_states, sums = packed.sweep(draw, self._update, colours, levels, *carry, observe=observe)
+            packed_states, sums = packed.sweep(draw, colours, levels, *carry, observe=observe)
             assert sums is not None
             return packed_states, sums
 

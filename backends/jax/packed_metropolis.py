@@ -21,6 +21,7 @@ from spinbench.mathematics.graphs.sweep_layouts import by_variable
 from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.methods.gibbs.graph_plan import GraphTables
+from spinbench.methods.gibbs.sweeps import Tables
 from spinbench.methods.tempering.pt import is_binary_pairwise
 
 
@@ -39,18 +40,14 @@ class PackedMetropolisKernel(PackedGibbsKernel):
     def __init__(self, method: Metropolis, backend: JaxBackend, model: Model, tables: GraphTables) -> None:
         """Raises UnsupportedError as `PackedGibbsKernel`."""
         sweeps, pairwise = Gibbs(marginals=method.marginals, log_z="none"), to_pairwise(model)
-        super().__init__(sweeps, backend, pairwise, sweeps.plan(pairwise))
+        plan = sweeps.plan(pairwise)
+        assert isinstance(plan, Tables)
+        super().__init__(sweeps, backend, pairwise, plan)
 
     def advance(self, state: PackedState, steps: int) -> tuple[PackedState, dict[str, np.ndarray]]:
         """With rows in the order of variables, as the method's tables have them."""
         state, statistics = super().advance(state, steps)
-        order = self._tables.order
-        return state, {name: by_variable(order, values) for name, values in statistics.items()}
-
-    _update = staticmethod(packed.accept_flips)
+        return state, {name: by_variable(self._tables.order, values) for name, values in statistics.items()}
 
     def _compute_levels(self, fields: Sequence[jax.Array], beta: jax.Array) -> tuple[packed.Acceptance, ...]:
         return tuple(packed.acceptance(block) for block in fields)
-
-    def _heat_bath(self, at_levels: packed.Acceptance) -> jax.Array:
-        return at_levels.heat_bath

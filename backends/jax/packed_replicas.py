@@ -86,7 +86,7 @@ class PackedReplicas:
             return cold.select(p, [digit[:, -layout.width :] for digit in digits])
 
         cold_p = jnp.zeros((rows, layout.replicas), self._real)
-        states, sums = barrier(packed.sweep(draw, packed.draw_states, t.colours, levels, states, cold_p, observe))
+        states, sums = barrier(packed.sweep(draw, t.colours, levels, states, cold_p, observe))
         p = self.initial_conditionals(t, x).at[:, by_temperature[-layout.replicas :]].set(sums)
         return jnp.take(barrier(layout.unpack(states[:-1])), jnp.argsort(by_temperature), axis=1), p
 

@@ -10,7 +10,7 @@ an update is at most 4^-(PLANES + 1), or p 2^-PLANES where p is smaller than 2^-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +29,8 @@ Sums = jax.Array
 # From the first row of a colour and its shape (n, W), a number that the chains of a word share, and `PLANES` bits of
 # each chain's own, the highest first.
 Draw = Callable[[int, tuple[int, int]], Sequence[Words]]
-# Of a colour: `Thresholds` or `Acceptance`.
-Levels = TypeVar("Levels")
 # From a colour's levels, their digits and its new states (n, W).
-Observe = Callable[[Levels, Sequence[Words], Words], Sums]
-# From a colour's levels, their digits, what `Draw` gives and its states (n, W), its new states.
-Update = Callable[[Levels, Sequence[Words], Sequence[Words], Words], Words]
+Observe = Callable[["Thresholds | Acceptance", Sequence[Words], Words], Sums]
 
 # Bits of a chain's own, and one more number of the word: twelve words, three counters of Philox.
 PLANES = 11
@@ -89,12 +85,11 @@ def draw_philox(key: jax.Array, index: jax.Array, low: int, shape: tuple[int, in
 
 def sweep(
     draw: Draw,
-    update: Update[Levels],
     colours: Sequence[Colour],
-    levels: Sequence[Levels],
+    levels: Sequence[Thresholds | Acceptance],
     packed_states: Words,
     sums: Sums | None = None,
-    observe: Observe[Levels] | None = None,
+    observe: Observe | None = None,
 ) -> tuple[Words, Sums | None]:
     """States (N + 1, W) after a sweep, and sums (N, G, W) with what is observed of each row, where that is asked for.
     The last row of states is of zeros; colours are in row order."""
@@ -103,7 +98,7 @@ def sweep(
         rows = colour.neighbours.shape[1]
         high = low + rows
         digits = level_digits(colour, packed_states)
-        states = update(at_levels, digits, draw(low, (rows, packed_states.shape[1])), packed_states[low:high])
+        states = update_states(at_levels, digits, draw(low, (rows, packed_states.shape[1])), packed_states[low:high])
         packed_states = lax.dynamic_update_slice_in_dim(packed_states, states, low, 0)
         if sums is not None and observe is not None:
             total = sums[low:high] + observe(at_levels, digits, states)
@@ -128,9 +123,19 @@ def level_digits(colour: Colour, packed_states: Words) -> list[Words]:
     return digits
 
 
-def draw_states(threshold: Thresholds, digits: Sequence[Words], numbers: Sequence[Words], _: Words) -> Words:
-    """`Update` of the heat bath: ones with the probability of the level that the digits are of."""
-    shared, *planes = numbers
+def update_states(
+    levels: Thresholds | Acceptance, digits: Sequence[Words], numbers: Sequence[Words], states: Words
+) -> Words:
+    """New states of rows, by the heat bath or by Metropolis' rule, from what `Draw` gives and their states (n, W)."""
+    if not isinstance(levels, Acceptance):
+        return draw_states(levels, digits, numbers[0], numbers[1:])
+    accepted = draw_states(levels.accepted, digits, numbers[0], numbers[1:])
+    preferred = _select(jnp.split(levels.preferred, levels.preferred.shape[1], axis=1), digits)
+    return states ^ (accepted | (states ^ preferred))
+
+
+def draw_states(threshold: Thresholds, digits: Sequence[Words], shared: Words, planes: Sequence[Words]) -> Words:
+    """New states of rows, from a number that the chains of a word share, and bits of their own, the highest first."""
     dither, complements = shared >> np.uint32(PLANES), [~plane for plane in planes]
     states = []
     for level in range(threshold.shape[1]):
@@ -145,14 +150,9 @@ def draw_states(threshold: Thresholds, digits: Sequence[Words], numbers: Sequenc
     return _select(states, digits)
 
 
-def accept_flips(levels: Acceptance, digits: Sequence[Words], numbers: Sequence[Words], states: Words) -> Words:
-    """`Update` of Metropolis' rule, by which the other state is proposed to all."""
-    preferred = _select(list(jnp.split(levels.preferred, levels.preferred.shape[1], axis=1)), digits)
-    return states ^ (draw_states(levels.accepted, digits, numbers, states) | (states ^ preferred))
-
-
-def sum_conditionals(threshold: Thresholds, digits: Sequence[Words], masks: jax.Array) -> Sums:
+def sum_conditionals(levels: Thresholds | Acceptance, digits: Sequence[Words], masks: jax.Array) -> Sums:
     """(n, G, W) of p 2^`FRACTION_BITS` over the chains of masks (G, W), at one temperature."""
+    threshold = levels.heat_bath if isinstance(levels, Acceptance) else levels
     at_level = [masks[None]]
     for digit in digits:
         of_digit = digit[:, None, :]

@@ -112,7 +112,7 @@ def test_random_numbers_are_compared_exactly():
         planes = [np.full((1, 1), -(own >> 10 - k & 1) & 2**32 - 1, dtype=np.uint32) for k in range(11)]
         word = np.full((1, 1), shared << 11, dtype=np.uint32)
         levels = np.array([[[threshold]]], dtype=np.uint32)
-        return int(packed_sweeps.draw_states(levels, [], [word, *planes], word)[0, 0])
+        return int(packed_sweeps.draw_states(levels, [], word, planes)[0, 0])
 
     rng = np.random.default_rng(2)
     for own, shared in [(0, 0), (2047, 2**21 - 1), (2047, 0), *rng.integers(0, [2048, 2**21], size=(20, 2)).tolist()]:
