@@ -258,8 +258,13 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         shared.exclusive(
             *(
-                option(f"--{kind}", metavar="NEW", help=f"Write the package of a {kind} that has this name.")
-                for kind in ("backend", "method", "family", "format", "metric")
+                option(f"--{kind}", metavar="NEW", help=f"Write the package of a {what} that has this name.")
+                for kind, what in (
+                    *((kind, kind) for kind in ("backend", "method", "family", "format", "metric")),
+                    ("c-kernel", "sampler with a kernel in C"),
+                    ("numba-kernel", "sampler with a kernel in Numba"),
+                    ("program", "method that calls an external program"),
+                )
             )
         ),
     ],

@@ -147,6 +147,28 @@ def test_kernel_example_is_valid(page: str) -> None:
         assert set(groups) <= {f"spinbench.{kind}" for kind in kinds}
 
 
+# Kinds of packages that no page begins with, and the checks that are run here.
+UNPAGED = {
+    "c-kernel": "accuracy or hidden",
+    "numba-kernel": "accuracy or hidden",
+    "program": "accuracy and (17 or three)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", UNPAGED)
+def test_kernels_and_programs(kind: str, packages: Path, tmp_path: Path) -> None:
+    """Made, installed and tested; `asv run` finds its cells."""
+    author = begin(tmp_path, packages)
+    author.run(f"spinbench init my_package --{kind} mine")
+    folder = tmp_path / "my_package"
+    author = Author(folder, {**author.variables, "SPINBENCH_HISTORY": str(folder)})
+    author.run("pip install -e .")
+    said = author.run(f"pytest -q -k '{UNPAGED[kind]}' -p no:cacheprovider")
+    assert re.search(r"\b\d+ passed", said)
+    assert "mine" in author.run("python -c 'from benchmarks import cells; print(cells.track_step_seconds.params)'")
+
+
 @pytest.fixture(scope="module")
 def format_and_metric(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Author, str]:
     """All commands of the page in order, in one shell: who has run them, and what was printed."""

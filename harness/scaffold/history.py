@@ -70,6 +70,22 @@ def init(folder: Path) -> list[str]:
     return [f"{folder}: {', '.join(written)}", f"next: {then}spinbench sweep …, whose results are filed by {units}"]
 
 
+def track(folder: Path) -> list[str]:
+    """Make a package's new folder a repository whose commits are measured, with what `asv run` and a workflow measure.
+
+    Returns:
+        What was written; nothing inside a repository, which has a history of its own, or without git.
+    """
+    try:
+        if _top(folder) is not None:
+            return []
+    except FileNotFoundError:
+        return []
+    git.ask(folder, "init", "-q", "-b", git.VERSIONS_BRANCH)
+    files = _files(folder.resolve().name, git.VERSIONS_BRANCH, _own_cells(folder), tracked=True)
+    return _write(folder, files)
+
+
 def _files(name: str, branch: str, own: Mapping[str, tuple[str, ...]], *, tracked: bool) -> dict[Path, str]:
     config = {
         "version": 1,

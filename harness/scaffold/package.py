@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
@@ -19,10 +20,70 @@ from spinbench.metrics import METRICS, MIXING
 from spinbench.scaffold import history
 
 TEMPLATES = "spinbench.scaffold.templates"
-# Entry-point group of each kind of package.
-GROUPS = {"backend": "backends", "method": "methods", "family": "models", "format": "formats", "metric": "metrics"}
+
+
+class Kind(NamedTuple):
+    """What packages of one kind hold.
+
+    Attributes:
+        noun: what the package is, for its README.
+        groups: of entry points, the first that of the package's name.
+        source: template of the module.
+        replaced: what of it is the author's, for the README.
+        command: that shows it at work; {name} is the entry point's.
+        loops: template of a second module, which the first one calls.
+        checks: call of the conformance suite that is its test; empty: it has a test of its own.
+    """
+
+    noun: str
+    groups: tuple[str, ...]
+    source: str
+    replaced: str = "the mathematics"
+    command: str = "spinbench check --method {name} --backend numpy"
+    loops: str = ""
+    checks: str = 'method_checks("{name}", "numpy")'
+
+
+KINDS = {
+    "backend": Kind(
+        *("backend", ("backends",), "backend.py", "its parts, and check again"),
+        command="spinbench check --backend {name}",
+        checks='checks(backend="{name}")',
+    ),
+    "method": Kind(
+        *("method", ("methods",), "method.py"),
+        command="spinbench check --method {name}",
+        checks='checks(method="{name}")',
+    ),
+    "c-kernel": Kind("kernel in C", ("methods", "kernels.numpy"), "kernel.txt", "the loops", loops="c_loops.py"),
+    "numba-kernel": Kind(
+        *("kernel in Numba", ("methods", "kernels.numba"), "kernel.txt", "the loops"),
+        command="spinbench check --method {name} --backend numba",
+        loops="numba_loops.txt",
+        checks='method_checks("{name}", "numba")',
+    ),
+    "program": Kind("external program", ("methods",), "program.py", "the command and the reading"),
+    "family": Kind(
+        *("family of models", ("models",), "family.py"),
+        command="spinbench sweep -m model={name} method=gibbs,bp backend=numba budget=smoke",
+        checks="",
+    ),
+    "format": Kind(
+        *("file format", ("formats",), "format.py", "what is read and written"),
+        command="printf 'coins\\na 0.25\\nb 0.5\\n' > two.coins\n"
+        "spinbench sweep -m model=file model.path=two.coins method=exact,gibbs backend=numpy budget=smoke",
+        checks="",
+    ),
+    "metric": Kind(
+        *("metric", ("metrics",), "metric.py"),
+        command="spinbench sweep -m model=grid model.rows=4 model.cols=4 method=bp,gibbs backend=numpy budget=smoke",
+        checks="",
+    ),
+}
 # Names without an entry point that are taken.
-RESERVED = dict.fromkeys(GROUPS, ()) | {"family": ("file",), "metric": (*METRICS, MIXING)}
+RESERVED = {"family": ("file",), "metric": (*METRICS, MIXING)}
+# Classes of templates, by what entry points of a group name.
+CLASSES = {"methods": "Method", "backends": "Backend", "kernels": "Kernel", "formats": "Format", "metrics": "Metric"}
 # Largest number of letters of a module's name, which files and folders contain.
 LONGEST = 100
 # Module names that pytest and setuptools execute.
@@ -37,7 +98,7 @@ class Package:
 
     Attributes:
         folder: for it; its name is that of the module.
-        kind: of `GROUPS`.
+        kind: of `KINDS`.
         name: of the entry point.
 
     Raises:
@@ -54,10 +115,10 @@ class Package:
                 f"--{self.kind} {self.name} was given; a name of letters, digits and underscores is needed that begins "
                 f"with a letter and is no word of Python, and none of {', '.join(VALUES)}"
             )
-        if points := plugins.entry_points(GROUPS[self.kind]).get(self.name):
+        if points := plugins.entry_points(KINDS[self.kind].groups[0]).get(self.name):
             owner = plugins.origin(points[0])
             raise SpinbenchError(f"--{self.kind} {self.name} was given; {owner} has one of this name")
-        if self.name in RESERVED[self.kind]:
+        if self.name in RESERVED.get(self.kind, ()):
             raise SpinbenchError(f"--{self.kind} {self.name} was given; spinbench means something else by this name")
         if self.kind == "family" and self.name in _names_in(self.source):
             raise SpinbenchError(f"--family {self.name} was given; the template needs this name itself")
@@ -81,36 +142,59 @@ class Package:
     @property
     def source(self) -> str:
         """The template of the module."""
-        return _template(f"{self.kind}.py")
+        return _template(KINDS[self.kind].source)
 
-    @property
-    def object(self) -> str:
-        """What the entry point names in the module: a class, or a family's function."""
-        if self.kind == "family":
+    def object(self, group: str) -> str:
+        """What an entry point of this group names in the module: a class, or a family's function."""
+        if group == "models":
             return self.name
-        kind = self.kind.capitalize()
-        stem = "".join(part.capitalize() for part in self.name.split("_")).removesuffix(kind)
+        stem = "".join(part.capitalize() for part in self.name.split("_")).removesuffix(CLASSES[group])
         # "My", since the name of the base class is taken.
-        return (stem or "My") + kind
+        return (stem or "My") + CLASSES[group]
 
     def files(self) -> dict[str, str]:
         """What is to be written, by name."""
+        kind = KINDS[self.kind]
+        points = []
+        for place in kind.groups:
+            group, _, backend = place.partition(".")
+            point = f'"{self.name}.{backend}"' if backend else self.name
+            points.append(
+                f'[project.entry-points."spinbench.{group}"]\n{point} = "{self.module}:{self.object(group)}"\n'
+            )
+        loops = f"{self.module}_loops"
+        call = kind.checks.format(name=self.name)
         names = {
             "distribution": self.module.replace("_", "-"),
-            "group": GROUPS[self.kind],
-            "kind": self.kind,
+            "points": "\n".join(points),
+            "modules": ", ".join(f'"{module}"' for module in (self.module, loops)[: 1 + bool(kind.loops)]),
             "module": self.module,
             "name": self.name,
-            "object": self.object,
+            "object": self.object(kind.groups[0]),
+            "noun": kind.noun,
+            "replaced": kind.replaced,
+            "command": kind.command.format(name=self.name),
+            "tests": "runs spinbench's conformance suite" if call else "tests what is known of it",
+            "call": call,
+            "checks": call.partition("(")[0],
         }
-        variant = "suite" if self.kind in ("backend", "method") else self.kind
-        source = re.sub(rf"\bMy{self.kind.capitalize()}\b", self.object, self.source)
-        return {
-            f"{self.module}.py": re.sub(r"\bmine\b", self.name, source),
-            "pyproject.toml": Template(_template("pyproject.txt")).substitute(names),
-            f"test_{self.module}.py": Template(_template(f"test_{variant}.txt")).substitute(names),
-            "README.md": Template(_template(f"readme_{variant}.txt")).substitute(names),
+        texts = {
+            "pyproject.toml": "pyproject.txt",
+            f"test_{self.module}.py": "test_suite.txt" if call else f"test_{self.kind}.txt",
+            "README.md": "readme.txt",
         }
+        modules = {f"{self.module}.py": self.source}
+        if kind.loops:
+            modules[f"{loops}.py"] = _template(kind.loops)
+        return {name: self._fill_in(source) for name, source in modules.items()} | {
+            name: Template(_template(text)).substitute(names) for name, text in texts.items()
+        }
+
+    def _fill_in(self, source: str) -> str:
+        source = source.replace("mine_loops", f"{self.module}_loops")
+        for group, base in CLASSES.items():
+            source = re.sub(rf"\bMy{base}\b", self.object(group), source)
+        return re.sub(r"\bmine\b", self.name, source)
 
     def write(self) -> None:
         """Write all files.
@@ -132,7 +216,7 @@ def init(folder: Path, kind: str, name: str) -> list[str]:
 
     Args:
         folder: that does not exist, or is empty; its name becomes that of the module.
-        kind: of `GROUPS`.
+        kind: of `KINDS`.
         name: of the entry point.
 
     Returns:
@@ -143,9 +227,9 @@ def init(folder: Path, kind: str, name: str) -> list[str]:
     """
     package = Package(folder, kind, name)
     package.write()
-    trial = {"family": f"spinbench sweep -m model={name}", "format": "pytest", "metric": "pytest"}
-    suite = trial.get(kind, f"spinbench check --{kind} {name}")
-    return [f"{folder}: {', '.join(package.files())}", f"next: pip install -e {folder}, then {suite}"]
+    written = [*package.files(), *history.track(folder)]
+    command = KINDS[kind].command.format(name=name).splitlines()[-1]
+    return [f"{folder}: {', '.join(written)}", f"next: pip install -e {folder}, then {command}"]
 
 
 def _template(name: str) -> str:
@@ -172,7 +256,8 @@ def _names_in(source: str) -> set[str]:
 
 def run(arguments: Namespace) -> int:
     """Write it, and print what is there now; 0, the exit status."""
-    kind = next((kind for kind in GROUPS if getattr(arguments, kind) is not None), None)
-    write = history.init if kind is None else partial(init, kind=kind, name=getattr(arguments, kind))
+    names = {kind: getattr(arguments, kind.replace("-", "_")) for kind in KINDS}
+    kind = next((kind for kind, name in names.items() if name is not None), None)
+    write = history.init if kind is None else partial(init, kind=kind, name=names[kind])
     print("\n".join(write(arguments.folder)))
     return 0

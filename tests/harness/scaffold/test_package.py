@@ -17,17 +17,17 @@ import pytest
 
 from spinbench import cli
 from spinbench.errors import SpinbenchError
-from spinbench.scaffold.package import GROUPS, Package
+from spinbench.scaffold.package import KINDS, Package
 
 ROOT = Path(__file__).parents[3]
 
 
 def written(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
-@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_linters_find_nothing(kind: str, tmp_path: Path) -> None:
     assert cli.main(["init", str(tmp_path / "my_package"), f"--{kind}", "mine"]) == 0
     for command in (["check", "--no-cache", "--select=E,F,I,W"], ["format", "--no-cache", "--check"]):
@@ -38,7 +38,7 @@ def test_linters_find_nothing(kind: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 def test_the_type_checker_finds_nothing(tmp_path: Path) -> None:
     """`mypy --strict`, with spinbench's own types as the wheel has them."""
-    for kind in GROUPS:
+    for kind in KINDS:
         assert cli.main(["init", str(tmp_path / f"my_{kind}"), f"--{kind}", "mine"]) == 0
     package = tmp_path / "types" / "spinbench"
     package.mkdir(parents=True)
@@ -50,10 +50,10 @@ def test_the_type_checker_finds_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", *options, *files]
     done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(files) == 2 * len(GROUPS)
+    assert len(files) == sum(2 + bool(kind.loops) for kind in KINDS.values())
 
 
-@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["ising_2", "Backend", "method", "State", "x"])
 def test_names_are_filled_in_everywhere(
     kind: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -62,24 +62,35 @@ def test_names_are_filled_in_everywhere(
     assert cli.main(["init", str(folder), f"--{kind}", name]) == 0
     assert f"pip install -e {folder}" in capsys.readouterr().out
     files = written(folder)
-    assert set(files) == {"my_new_package.py", "pyproject.toml", "test_my_new_package.py", "README.md"}
+    modules = ["my_new_package", "my_new_package_loops"] if KINDS[kind].loops else ["my_new_package"]
+    shared = {"pyproject.toml", "test_my_new_package.py", "README.md", "asv.conf.json", ".gitignore"}
+    assert set(files) == {*shared, *(f"{module}.py" for module in modules)}
     project = tomllib.loads(files["pyproject.toml"])
     assert project["project"]["name"] == "my-new-package"
-    (group, points), *rest = project["project"]["entry-points"].items()
-    assert (group, list(points), rest) == (f"spinbench.{GROUPS[kind]}", [name], [])
-    module, _, attribute = points[name].partition(":")
-    assert project["tool"]["setuptools"]["py-modules"] == [module] == ["my_new_package"]
-    source = files["my_new_package.py"]
-    tree = ast.parse(source)
+    groups = project["project"]["entry-points"]
+    assert list(groups) == [f"spinbench.{place.partition('.')[0]}" for place in KINDS[kind].groups]
+    assert project["tool"]["setuptools"]["py-modules"] == modules
+    tree = ast.parse(files["my_new_package.py"])
     defined = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    assert defined.count(attribute) == 1
     imported = {alias.asname or alias.name for n in tree.body if isinstance(n, ast.ImportFrom) for alias in n.names}
-    assert attribute not in imported
+    attributes = []
+    for points in groups.values():
+        ((point, target),) = points.items()
+        module, _, attribute = target.partition(":")
+        assert (point.partition(".")[0], module) == (name, "my_new_package")
+        assert defined.count(attribute) == 1
+        assert attribute not in imported
+        attributes.append(attribute)
+    cells = (folder / "benchmarks" / "cells.yaml").read_text(encoding="utf-8")
+    workflow = (folder / ".github" / "workflows" / "track-regressions.yml").read_text(encoding="utf-8")
+    if kind not in ("format", "metric"):
+        assert f"[{name}]" in cells
+        assert f"={name}" in workflow
     compile(files["test_my_new_package.py"], "test", "exec")
     for text in files.values():
         assert "$" not in text
         assert "mine" not in text
-        assert attribute in ("MyBackend", "MyMethod") or "class My" not in text
+        assert "class My" not in text or {"MyBackend", "MyMethod"} & {*attributes}
 
 
 @pytest.mark.parametrize(
