@@ -22,7 +22,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from spinbench.api.backend import Backend
-from spinbench.api.bounds import Bound
+from spinbench.api.bounds import Bound, BoundRequest, BoundSource, Finding
 from spinbench.api.estimate import Estimate
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Conformance, Method, Program
@@ -56,11 +56,14 @@ __all__ = [
     "Array",
     "Backend",
     "Bound",
+    "BoundRequest",
+    "BoundSource",
     "Conformance",
     "Engine",
     "Estimate",
     "Factor",
     "FactorGraph",
+    "Finding",
     "Format",
     "ForneyModel",
     "Index",

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+# Ends of the windows of burn-in, as shares; settings may be adapted after each.
+WINDOWS = (0.125, 0.25, 0.5, 1.0)
+
 
 class Climb(NamedTuple):
     """Slopes of log weights along the stepping stones p*^β, from independent draws at β = 0 to the model at β = 1.

@@ -208,6 +208,11 @@ def normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def is_own(kind: str, name: str) -> bool:
+    """Whether a name is that of one of spinbench's plugins."""
+    return any(distribution(point) == OWN for point in entry_points(kind).get(name, ()))
+
+
 @cache
 def _name_and_version(installed: Distribution) -> tuple[str, str]:
     """Its name and version; once, since reading a distribution's metadata takes milliseconds."""

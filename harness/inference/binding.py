@@ -14,7 +14,7 @@ from spinbench.api import Backend, Engine, Estimate, Method, Precision, State, T
 from spinbench.api.kernel import ProgramKernel
 from spinbench.errors import BrokenPluginError, UnsupportedError
 from spinbench.foundation import deadline, platforms, trees
-from spinbench.inference import kernels, origins, preflight, registry
+from spinbench.inference import initial_states, kernels, origins, preflight, registry
 from spinbench.inference.engine import ProgramEngine
 from spinbench.mathematics.rounding import work_of
 from spinbench.models.simplification import compute_simplification
@@ -65,6 +65,10 @@ class BoundMethod:
     def initial_state(self, seed: int, chains: int) -> State:
         """Of a method that finds its own starts."""
         return self.engine.init(seed, np.zeros((self.model.num_variables, chains), dtype=np.int8))
+
+    def spread_starts(self, chains: int, seed: int) -> np.ndarray:
+        """(N, C) states, as chains that remember their starts begin in."""
+        return initial_states.spread_starts(self.model, chains, seed, True)
 
     def estimate_from(self, trace: Trace) -> Estimate:
         """With what simplifying may have rounded."""

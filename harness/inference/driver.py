@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from spinbench.api import Engine, Estimate, State, Trace
+from spinbench.api.burn_in import WINDOWS as WINDOWS
 from spinbench.api.burn_in import Arrival
 from spinbench.foundation.deadline import Stopwatch
 from spinbench.inference.batch_timings import MAX_BYTES, MAX_SHARED_BYTES, MAX_VARIABLES, Checkpoint, Laps
@@ -25,8 +26,6 @@ LONG = 60.0
 # Limits of the estimates along a trajectory (four numbers per variable), and the number of checkpoints that are kept
 # whatever their size.
 MAX_TRAJECTORY_BYTES, MIN_CHECKPOINTS = 64 * 2**20, 2
-# Ends of the windows of burn-in, as shares; settings may be adapted after each.
-WINDOWS = (0.125, 0.25, 0.5, 1.0)
 
 
 @dataclass

@@ -25,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 STAKES = np.concatenate([np.geomspace(1e-7, 0.3, 40), 1 - np.geomspace(0.7, 1e-4, 15)[1:]])
 # Distances from the mean, in nats, at which a bound is tried.
 _DISTANCES = np.geomspace(1e-6, 200.0, 80)
+# Bins of a histogram of weights, from which a bound is computed.
+_BINS = 200
 # Bisection steps of a distance: to a millionth of it.
 _HALVINGS = 20
 # Rounding error of the nearly cancelling sums, per weight. It is subtracted from the capital, so that the bound stays
@@ -72,6 +74,20 @@ def lower(weights: Weights, delta: float) -> float:
 def upper(weights: Weights, delta: float) -> float:
     """A bound above the log of the mean with a probability of at least 1 - delta; at most 0."""
     return min(_search(weights, delta, 1.0), 0.0)
+
+
+def log_mean_below(logs: FloatArray, delta: float) -> float:
+    """Below log E X with a probability of at least 1 - delta, from the logs (n,) of independent X >= 0."""
+    top = float(logs.max())
+    if not top > -np.inf:
+        return -np.inf
+    x = np.sort(np.exp(logs - top))[::-1]
+    edges = np.append(x[np.unique(np.linspace(0, len(x) - 1, _BINS).astype(int))], 0.0)
+    bins = np.minimum(np.searchsorted(-edges, -x, side="right") - 1, len(edges) - 2)
+    counts = np.bincount(bins, minlength=len(edges) - 1).astype(np.float64)
+    sums = np.bincount(bins, x, minlength=len(edges) - 1).astype(np.float64)
+    total, square = float(np.log(x.sum())), float(np.log((x**2).sum()))
+    return top + lower(Weights(float(len(x)), total, square, edges, counts, sums), delta)
 
 
 def _search(weights: Weights, delta: float, sign: float) -> float:

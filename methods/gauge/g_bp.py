@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from spinbench.api.bounds import MethodBounds
 from spinbench.methods.gauge.method import PointMass
 from spinbench.methods.gauge.search import Headline
 
@@ -53,3 +54,10 @@ class GaugedBeliefPropagationSequential(PointMass):
     summary: ClassVar[str] = "gauged belief propagation, edge by edge; a lower bound on log Z"
     names: ClassVar[tuple[str, ...]] = ("g_bp", "single", "multiple", "sequential")
     headline: ClassVar[Headline] = "sequential"
+
+
+class GaugedBeliefBounds(MethodBounds):
+    """A lower bound."""
+
+    name = GaugedBeliefPropagation.name
+    share, order = 0.06, 70

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from spinbench.api.bounds import MethodBounds
 from spinbench.errors import SpinbenchError
 from spinbench.methods.gauge.ascent.objectives import Formulas
 from spinbench.methods.gauge.kernel import GaugePlan
@@ -62,3 +63,10 @@ class GaugedMeanField(Gauged):
         """`restarts`, or the default for so many edges."""
         # A restart is a joint ascent in 3E numbers, too slow for large models.
         return min(1, 200 // edges) if self.restarts is None else self.restarts
+
+
+class GaugedFieldBounds(MethodBounds):
+    """A lower bound."""
+
+    name = GaugedMeanField.name
+    share, order = 0.04, 60

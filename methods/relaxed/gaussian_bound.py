@@ -7,13 +7,14 @@ with a known probability, as those of `wmb` do, and whatever the width of the gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from spinbench.api import Array, Backend, Estimate, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
+from spinbench.api.bounds import BoundRequest, Finding, MethodBounds
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_setting
@@ -24,7 +25,10 @@ from spinbench.methods.buckets.weighing import bracket, doubts, log_z_errors, un
 from spinbench.methods.chain_program import IndependentSteps
 from spinbench.methods.relaxed.gaussian_fit import GaussianFit, fit_seconds, fit_upper_bound
 from spinbench.methods.weighted_means import group_sums, ratio_means, with_bounds
+from spinbench.models import to_pairwise
 
+# The bound is asked for if the mean degree is above N / DENSE, where it was tighter than mini-buckets.
+DENSE = 4
 # Largest number of variables: each step of the fit inverts matrices with this many rows, of 72 MB each.
 MAX_VARIABLES = 3000
 
@@ -136,3 +140,18 @@ def _collect_weights(trace: Trace) -> betting.Weights:
     log_sum, number = float(np.logaddexp.reduce(total)), float(trace.samples * len(total))
     counts, sums = np.array([number]), np.array([np.exp(log_sum)])
     return betting.Weights(number, log_sum, float(np.logaddexp.reduce(square)), np.array([1.0, 0.0]), counts, sums)
+
+
+class GaussianBounds(MethodBounds):
+    """Of dense models: elsewhere wmb is better."""
+
+    name = GaussianBound.name
+    share, order, looks = 0.3, 40, 1
+
+    def find(self, request: BoundRequest) -> Iterator[Finding]:
+        model = to_pairwise(request.model, one_of_k=False)
+        if DENSE * 2 * model.num_edges < model.num_variables**2:
+            raise UnsupportedError(
+                f"{model.name} is not dense: of {DENSE} variables, less than one is a neighbour in the mean"
+            )
+        return super().find(request)

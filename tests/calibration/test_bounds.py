@@ -17,10 +17,10 @@ from bounded_models import KINDS, factors, log_z
 from spinbench.api import Estimate, Precision
 from spinbench.api.bounds import stated
 from spinbench.errors import UnsupportedError
-from spinbench.inference.bracketing import mini_buckets
-from spinbench.inference.bracketing.sources import PLAN, BoundRequest, find_bounds
+from spinbench.inference.bracketing.sources import Request, find_bounds, load_sources
 from spinbench.inference.origins import model_for_method
 from spinbench.inference.registry import make_method
+from spinbench.methods.buckets.bound_sources import tighten
 from spinbench.models import Model
 
 # Of each kind, of which there are eight.
@@ -116,7 +116,7 @@ def test_gaussian_bounds(kind: str, graph: int) -> None:
 BRACKETED = {**KINDS, "quadruples": factors(2, 4, 0.0), "quadruples with zeros": factors(2, 4, 0.15)}
 MODELS = 40
 DELTA = 0.1
-OTHERS = [each.name for each in PLAN if each.name not in ("exact", mini_buckets.UPPER)]
+OTHERS = [source for source in load_sources(assumed=False)[0] if source.name not in ("exact", "wmb")]
 
 
 @pytest.mark.parametrize("kind", BRACKETED)
@@ -126,10 +126,10 @@ def test_certain_bounds_hold_and_probable_ones_mostly(kind: str) -> None:
         model = BRACKETED[kind](np.random.default_rng([k // 4, 1]))(np.random.default_rng([k, 2]))
         true, slack = log_z(model)
         clock = itertools.count(0, 0.003).__next__
-        news = list(mini_buckets.tighten(model, "numba", k, 0.25, clock, ibound=1, delta=DELTA))
-        for name in OTHERS:
+        news = list(tighten(Request(model, 0.25).plan("wmb", "numba", ibound=1, delta=DELTA), k, 0.25, clock))
+        for source in OTHERS:
             try:
-                news += find_bounds(BoundRequest(model, name, 0.5, k, DELTA, 1.0))
+                news += find_bounds(source, Request(model, 0.5, k, DELTA / 5))  # as five looks share it
             except UnsupportedError:
                 continue
         wrong = set()

@@ -28,7 +28,8 @@ FILES = {
     for folder in FOLDERS
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 (LAYERS,) = (contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
 
 MOST_PARAMETERS = 9
@@ -89,6 +90,14 @@ def test_the_door_takes_what_is_listed_here() -> None:
     names = _parameters(dict(_functions())[DOOR])
     assert names[-len(DOOR_OPTIONS) :] == list(DOOR_OPTIONS)
     assert len(names) - len(DOOR_OPTIONS) <= MOST_PARAMETERS
+
+
+def test_what_is_installed_has_the_entry_points_of_this_checkout() -> None:
+    """An editable install keeps those it was made with."""
+    for group, points in PROJECT["project"]["entry-points"].items():
+        own = [all_of[0] for all_of in plugins.entry_points(group.removeprefix("spinbench.")).values()]
+        installed = {point.name: point.value for point in own if plugins.distribution(point) == plugins.OWN}
+        assert installed == points, f"{group} differs; run again: pip install -e ."
 
 
 def test_strings_name_no_module_above() -> None:
@@ -225,9 +234,7 @@ NAMED = {
     "inference/advising/advice.py": 1,
     "inference/advising/candidates.py": 43,
     "inference/answers.py": 3,
-    "inference/bracketing/annealing.py": 6,
-    "inference/bracketing/mini_buckets.py": 2,
-    "inference/bracketing/sources.py": 8,
+    "inference/bracketing/sources.py": 2,
     "inference/checks/disconnected_support.py": 2,
     "inference/checks/probes.py": 2,
     "inference/checks/weight_bounds.py": 7,

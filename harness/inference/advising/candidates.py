@@ -87,9 +87,8 @@ class Candidate:
 
 def default() -> list[Candidate]:
     """Built-in methods of the table and all of plugins, each on the first backend that runs it."""
-    owned = {name for name in registry.names("methods") if _is_own(name)}
     others: list[tuple[str, Mapping[str, object]]] = [
-        (name, {}) for name in registry.names("methods") if name not in owned
+        (name, {}) for name in registry.names("methods") if not plugins.is_own("methods", name)
     ]
     pairs = [(name, _first_backend(name), settings) for name, settings in (*DEFAULT, *others)]
     return [Candidate(name, backend, settings) for name, backend, settings in pairs if backend is not None]
@@ -150,10 +149,6 @@ def _first_backend(method: str) -> str | None:
     runs = [(name, registry.support(method, name)) for name in kernels.backends_by_preference()]
     native = [name for name, how in runs if how.tier == "native"]
     return next(iter([*native, *(name for name, how in runs if how.runs)]), None)
-
-
-def _is_own(method: str) -> bool:
-    return any(plugins.distribution(point) == plugins.OWN for point in plugins.entry_points("methods").get(method, ()))
 
 
 def prepare(candidates: Iterable[Candidate]) -> None:

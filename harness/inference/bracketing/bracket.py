@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from spinbench.api.bounds import BoundSource, Finding
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation import child, deadline
-from spinbench.inference.bracketing.interval import Finding, Interval, summarise
-from spinbench.inference.bracketing.sources import ASSUMING, PLAN, BoundRequest, find_bounds, load
+from spinbench.inference.bracketing.interval import Interval, summarise
+from spinbench.inference.bracketing.sources import Request, find_bounds, load, load_sources
 from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
 from spinbench.inference.checks.best_states import bound_above
 from spinbench.inference.notebook.progress import whole
@@ -64,25 +66,26 @@ def bracket(
     with whole(f"bracket of {model.name}") as say, deadline.budgets_on(cpu=cpu):
         say("loading")
         since = deadline.now()
-        load(model)
+        plan, refused = load_sources(assumed=assumed)
+        load(model, plan)
         begun = deadline.now()
         # The product of the largest entries is a bound that is always available.
         findings = [Finding((bound_above(model),))]
-        refused: dict[str, str] = {}
+        looks = sum(source.looks for source in plan)
 
         def interval() -> Interval:
             return summarise(findings, gap, deadline.now() - begun, begun - since, refused, model.name)
 
-        def listen(request: BoundRequest, limit: float) -> None:
-            for finding in child.run_in_child(find_bounds, request, limit):
+        def listen(source: BoundSource, share: float, limit: float) -> None:
+            request = Request(model, share, seed, delta / looks if source.looks else delta, max_gib)
+            for finding in child.run_in_child(partial(find_bounds, source), request, limit):
                 if finding is not None:
                     findings.append(finding)
                 current = interval()
-                say(f"{current.seconds:.1f} s of {seconds:g} s, {current.sentences()[0]}; {request.name} at work")
+                say(f"{current.seconds:.1f} s of {seconds:g} s, {current.sentences()[0]}; {source.name} at work")
                 if progress is not None:
-                    progress(current, request.name)
+                    progress(current, source.name)
 
-        plan = [source for source in (*PLAN[:-1], ASSUMING, PLAN[-1]) if assumed or source is not ASSUMING]
         for number, source in enumerate(plan, start=1):
             reserved = sum(later.kept_share for later in plan[number:]) * seconds
             room = max(seconds - (deadline.now() - begun), 0.0) - reserved
@@ -94,7 +97,7 @@ def bracket(
                 share = min(source.share * seconds, room)
                 limit = min(OVERRUN * share, room)
             before = len(findings)
-            reason = _refusal(listen, BoundRequest(model, source.name, share, seed, delta, max_gib), limit)
+            reason = _refusal(partial(listen, source, share, limit), limit)
             if reason and len(findings) == before:
                 refused[source.name] = reason
             verdict = interval().verdict
@@ -103,10 +106,10 @@ def bracket(
         return interval()
 
 
-def _refusal(listen: Callable[[BoundRequest, float], None], request: BoundRequest, limit: float) -> str:
+def _refusal(listen: Callable[[], None], limit: float) -> str:
     """What kept a source from its answer within so many seconds; empty for nothing."""
     try:
-        listen(request, limit)
+        listen()
     except SpinbenchError as error:
         if isinstance(error, ModelError) and not isinstance(error, UnsupportedError):
             raise

@@ -7,37 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from spinbench.api.bounds import CERTAIN, Bound
+from spinbench.api.bounds import CERTAIN, Bound, Finding
 from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, OUTWARD, Level, bracket_of
 
 Verdict = Literal["exact", "resolved", "unresolved"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a source has found.
-
-    Attributes:
-        bounds: on log Z.
-        log_z, log_z_se, log_z_error_bound: an estimate with its errors, or None.
-        believed: whether the run's verdict on its estimate is "ok".
-        by: who.
-        look: number of the draws that were looked at: probable bounds of one number, which hold whenever one looks, are
-            wrong together with the probability of one.
-    """
-
-    bounds: tuple[Bound, ...]
-    log_z: float | None = None
-    log_z_se: float | None = None
-    log_z_error_bound: float | None = None
-    believed: bool = False
-    by: str = ""
-    look: int = 0
-
-    @property
-    def exact(self) -> bool:
-        """Whether it ends the search."""
-        return any(bound.grade == "exact" for bound in self.bounds)
 
 
 @dataclass(frozen=True)

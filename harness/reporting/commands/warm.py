@@ -13,7 +13,7 @@ from rich.progress import track
 from spinbench.errors import SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline, folders
 from spinbench.inference import registry, runner
-from spinbench.inference.bracketing.sources import load
+from spinbench.inference.bracketing.sources import load, load_sources
 from spinbench.models import FactorGraph, Model, generators
 from spinbench.reporting.progress_display import console, print_line
 
@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
                 runner.run(MODELS[kind](), method, backend, SAMPLES, chains=chains, precision=arguments.precision)
         if backend == "numba" and not arguments.method:
             for kind in ("grid", "three states"):
-                load(MODELS[kind]())
+                load(MODELS[kind](), load_sources(assumed=False)[0])
     number = len({method for method, _, _ in cells})
     print_line(
         f"{number} methods on {backend}: {compiled.cpu:.0f} s of the CPU; "

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import spinbench
-from spinbench.api.bounds import Bound
+from spinbench.api.bounds import Bound, BoundRequest, BoundSource, Finding
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
-from spinbench.inference.bracketing import bracket, sources
-from spinbench.inference.bracketing.interval import Finding, Interval, summarise
-from spinbench.inference.bracketing.sources import BoundRequest, BoundSource
+from spinbench.foundation import plugins
+from spinbench.inference.bracketing import bracket
+from spinbench.inference.bracketing.interval import Interval, summarise
+from spinbench.inference.bracketing.sources import load_sources
 from spinbench.models import FactorGraph
 from spinbench.models.generators import grid, sherrington_kirkpatrick
 
@@ -64,34 +65,53 @@ def test_a_model_without_states_is_an_error() -> None:
         spinbench.bracket(never, "1 s")
 
 
-@pytest.fixture
-def acting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan of actors."""
+class Idle(BoundSource):
+    name, share = "idle", 0.1
 
-    def idle(task: BoundRequest) -> Iterator[Finding]:
+    def find(self, request: BoundRequest) -> Iterator[Finding]:
         yield Finding((LOWER,), by="idle")
         while True:
             time.sleep(1000)
 
-    def refusing(task: BoundRequest) -> Iterator[Finding]:
-        raise UnsupportedError("it takes none")
-        yield Finding(())
 
-    def able(task: BoundRequest) -> Iterator[Finding]:
+class Refusing(BoundSource):
+    name, share, assumed = "refusing", 0.1, True
+
+    def find(self, request: BoundRequest) -> Iterator[Finding]:
+        raise UnsupportedError("it takes none")
+
+
+class Able(BoundSource):
+    name, share = "able", 0.1
+
+    def find(self, request: BoundRequest) -> Iterator[Finding]:
         yield Finding((UPPER, PROBABLE), 2.0, 0.1, 0.1, True, "able")
 
-    plan = (*(BoundSource(name, 0.1) for name in ("idle", "refusing", "able")), BoundSource("last", 0.0))
-    doing = {"idle": idle, "refusing": refusing, "able": able, "last": idle}
-    monkeypatch.setattr(sources, "_SEARCHES", doing)
-    monkeypatch.setattr(bracket, "PLAN", plan)
-    monkeypatch.setattr(bracket, "load", lambda model: None)
+
+class Last(Idle):
+    name, share = "last", 0.0
+
+
+def play(monkeypatch: pytest.MonkeyPatch, *actors: BoundSource) -> None:
+    """Let these be all sources."""
+
+    def load(*, assumed: bool) -> tuple[list[BoundSource], dict[str, str]]:
+        return [actor for actor in actors if assumed or not actor.assumed], {}
+
+    monkeypatch.setattr(bracket, "load_sources", load)
+
+
+@pytest.fixture
+def acting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of actors."""
+    play(monkeypatch, Idle(), Refusing(), Able(), Last())
 
 
 @pytest.mark.usefixtures("acting")
 def test_nobody_takes_the_others_time() -> None:
     """Those who never end are ended, the last with the budget; else this never ends."""
     asked: dict[str, None] = {}
-    found = spinbench.bracket(grid(2, 2), "2 s", progress=lambda known, who: asked.setdefault(who))
+    found = spinbench.bracket(grid(2, 2), "2 s", assumed=True, progress=lambda known, who: asked.setdefault(who))
     assert list(asked) == ["idle", "able", "last"]
     assert (found.lower, found.upper, found.probable_upper) == (LOWER, UPPER, PROBABLE)
     assert found.delta == PROBABLE.delta
@@ -127,10 +147,8 @@ def test_what_is_assumed_is_told_and_counts_for_nothing() -> None:
     assert "if tempering has mixed, at most 1.5 with probability 0.999 (d)" in found.sentences()
 
 
-@pytest.mark.usefixtures("acting")
 def test_who_assumes_is_asked_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bracket, "ASSUMING", BoundSource("refusing", 0.1))
-    monkeypatch.setattr(bracket, "PLAN", (BoundSource("able", 0.0),))
+    play(monkeypatch, Refusing(), Able())
     assert spinbench.bracket(grid(2, 2), "30 s").refused == {}
     assert spinbench.bracket(grid(2, 2), "30 s", assumed=True).refused == {"refusing": "it takes none"}
 
@@ -148,3 +166,53 @@ def test_mixed_models_are_bracketed_from_both_sides() -> None:
     assert found.upper is not None
     assert found.lower.value <= found.upper.value
     assert found.width < 1000
+
+
+PLUGIN = """
+from spinbench.api import Bound, BoundSource, Finding
+
+
+class Largest(BoundSource):
+    name, share, order = "largest", 0.1, 5
+
+    def find(self, request):
+        assert request.max_gib == 1.0
+        total = sum(max(table.flatten()) for table in map(lambda f: f.log_table, request.model.factors))
+        yield Finding((Bound(total + sum(map(math.log, request.model.cardinalities)), "upper", "certified"),))
+        yield request.run("mf", 5)
+
+
+class Broken(Largest):
+    name = "broken"
+
+    def find(self, request):
+        raise KeyError("nothing")
+
+
+class Nameless(BoundSource):
+    share = 0.1
+"""
+
+
+def test_a_plugins_bounds_count_and_its_faults_cost_no_one_else_anything(install_plugin: Any) -> None:
+    names = {"largest": "Largest", "broken": "Broken", "nameless": "Nameless", "wmb": "Largest"}
+    install_plugin("spinbench_largest", f"import math\n{PLUGIN}", {"bounds": names})
+    model = FactorGraph.from_log_tables([2, 2, 2], [((0, 1), [[0, 9], [3, 1]]), ((1, 2), [[0, 3], [3, 1]])])
+    seen: list[str] = []
+    found = spinbench.bracket(model, "20 s", progress=lambda known, who: seen.append(f"{who}: {known.upper}"))
+    assert any(line.startswith("largest") and "by='largest'" in line for line in seen)
+    assert found.verdict == "exact"
+    assert found.refused["broken"].endswith("failed: KeyError: 'nothing'")
+    assert "has name=None; both names have to be the same" in found.refused["nameless"]
+    assert "rename it" in found.refused["wmb of spinbench-largest"]
+
+
+def test_sources_are_asked_in_their_order_those_of_plugins_before_what_takes_the_rest(install_plugin: Any) -> None:
+    source = PLUGIN.replace(", order", "").replace(", 5", "")
+    install_plugin("spinbench_last", source, {"bounds": {"largest": "Largest"}})
+    plan = [source.name for source in load_sources()[0]]
+    assert plan == [
+        *("best states", "mf", "exact", "gaussian_bound", "trw", "g_mf", "g_bp", "largest"),
+        *("smc", "wmb_lower", "reverse annealing", "wmb"),
+    ]
+    assert sorted(plan) == sorted(plugins.entry_points("bounds"))

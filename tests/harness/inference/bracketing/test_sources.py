@@ -12,9 +12,11 @@ from bounded_models import KINDS, factors, log_z
 import spinbench
 from spinbench.api.bounds import Bound
 from spinbench.errors import IntractableError, ModelError, UnsupportedError
-from spinbench.inference.bracketing import annealing, mini_buckets
-from spinbench.inference.bracketing.sources import PLAN, BoundRequest, find_bounds
+from spinbench.foundation import plugins
+from spinbench.inference.bracketing.sources import Request, find_bounds, load_source
 from spinbench.inference.checks.best_states import bound_above, bounds_below
+from spinbench.methods.buckets.betting import log_mean_below
+from spinbench.methods.buckets.bound_sources import tighten
 from spinbench.models import FactorGraph, Model, condition, specs
 from spinbench.models.generators import grid
 
@@ -53,9 +55,8 @@ def test_the_heaviest_state_of_a_small_model_is_found() -> None:
 def test_mini_buckets_say_more_from_look_to_look(kind: str) -> None:
     """Cut as small as they can be, so that most are split."""
     for k, model in enumerate(drawn(kind, 1)):
-        news = list(
-            mini_buckets.tighten(model, "numba", k, 1.0, itertools.count(0, 0.003).__next__, ibound=1, delta=1e-6)
-        )
+        planned = Request(model, 1.0).plan("wmb", "numba", ibound=1, delta=1e-6)
+        news = list(tighten(planned, k, 1.0, itertools.count(0, 0.003).__next__))
         assert max(beyond(bound, model) for each in news for bound in each.bounds) <= 0
         if not news[0].exact:
             assert {each.look for each in news} == {0, 1, 2}
@@ -65,9 +66,8 @@ def test_mini_buckets_say_more_from_look_to_look(kind: str) -> None:
 
 
 def test_who_cannot_be_ready_in_time_says_so() -> None:
-    exact = BoundRequest(grid(18, 18, 1, 1), "exact", 1e-9, 0, 1e-3, 1.0)
     with pytest.raises(IntractableError, match=r"would take about .* s"):
-        list(find_bounds(exact))
+        list(find_bounds(load_source("exact"), Request(grid(18, 18, 1, 1), 1e-9)))
 
 
 def test_where_nothing_is_possible_all_say_so() -> None:
@@ -77,14 +77,14 @@ def test_where_nothing_is_possible_all_say_so() -> None:
     )
     for name in ("best states", "mf", "exact"):
         with pytest.raises(ModelError):
-            list(find_bounds(BoundRequest(never, name, 1.0, 0, 1e-3, 1.0)))
+            list(find_bounds(load_source(name), Request(never, 1.0)))
 
 
-@pytest.mark.parametrize("each", [each.name for each in PLAN])
-def test_every_contributor_of_the_plan_has_its_say(each: str) -> None:
+@pytest.mark.parametrize("name", sorted(set(plugins.entry_points("bounds")) - {"reverse annealing"}))
+def test_every_source_finds_bounds(name: str) -> None:
     model = grid(3, 3, 1, 1)
-    found = [bound for news in find_bounds(BoundRequest(model, each, 0.2, 0, 1e-3, 1.0)) for bound in news.bounds]
-    assert found
+    found = [bound for news in find_bounds(load_source(name), Request(model, 0.2)) for bound in news.bounds]
+    assert {bound.by for bound in found} >= {name}
     assert max(beyond(bound, model) for bound in found) <= 0
 
 
@@ -92,11 +92,11 @@ def test_bets_on_annealed_runs_miss_as_seldom_as_they_claim() -> None:
     """Of laws with a heavy tail upwards, which nothing bounds."""
     for spread, runs in ((0.3, 40), (1.5, 40), (1.5, 400)):
         draws = np.random.default_rng(int(10 * spread)).normal(-(spread**2) / 2, spread, size=(150, runs))
-        found = np.array([annealing.below(logs, 0.1) for logs in draws])
+        found = np.array([log_mean_below(logs, 0.1) for logs in draws])
         assert (found > 0).mean() <= 0.1 + 3 * np.sqrt(0.09 / 150)
         assert np.median(found) > -4 * spread / np.sqrt(runs) - 0.15 * spread**2
-    assert annealing.below(np.full(10, -np.inf), 0.1) == -np.inf
-    mixed = annealing.below(np.repeat([0.0, -np.inf], 200), 0.1)
+    assert log_mean_below(np.full(10, -np.inf), 0.1) == -np.inf
+    mixed = log_mean_below(np.repeat([0.0, -np.inf], 200), 0.1)
     assert -1.2 < mixed < -np.log(2)
 
 
@@ -106,9 +106,10 @@ DELTA = 1e-6
 def above(model: Model, seed: int, seconds: float) -> float:
     """Of a clock that goes by a hundredth of a second each time that it is asked."""
     clock = itertools.count(0, 0.01).__next__
-    (news,) = annealing.anneal_backwards(model, seed, seconds, DELTA, clock)
+    request = Request(model, seconds, seed, DELTA, clock=clock)
+    (news,) = find_bounds(load_source("reverse annealing"), request)
     (bound,) = news.bounds
-    assert (bound.side, bound.grade, bound.delta, bound.by) == ("upper", "assumed", DELTA, annealing.REVERSE)
+    assert (bound.side, bound.grade, bound.delta, bound.by) == ("upper", "assumed", DELTA, "reverse annealing")
     return bound.value
 
 

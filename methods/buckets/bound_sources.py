@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from spinbench.api import State, Trace
-from spinbench.api.bounds import CERTAIN, stated
+from spinbench.api.bounds import CERTAIN, BoundRequest, Finding, StepwiseBounds, stated
 from spinbench.api.estimate import verdict
-from spinbench.foundation import deadline
-from spinbench.inference.binding import BoundMethod, plan_simplified
-from spinbench.inference.bracketing.interval import Finding
-from spinbench.models import Model
+from spinbench.methods.buckets.wmb import WeightedMiniBuckets
+from spinbench.methods.buckets.wmb_lower import LowerMiniBuckets
 
-UPPER, LOWER = "wmb", "wmb_lower"
+if TYPE_CHECKING:
+    from spinbench.inference.binding import BoundMethod
+
 # Shares of the remaining time of the rounds: a loose bound first, then tighter ones. A round with less than
 # `MIN_SECONDS` per variable is skipped unless it is the last.
 ROUNDS = (0.1, 0.3, 1.0)
@@ -36,28 +37,27 @@ MIN_RISE = 1e-3
 Clock = Callable[[], float]
 
 
-def tighten(
-    model: Model, backend: str, seed: int, seconds: float, clock: Clock = deadline.now, **settings: object
-) -> Iterator[Finding]:
-    """Of rounds of wmb that end after so many seconds, or where nothing is split and the bound is exact.
+class UpperBounds(StepwiseBounds):
+    """Of rounds of wmb that end with the time, or where nothing is split and the bound is exact."""
 
-    Args:
-        model: whose log Z.
-        backend: that makes passes and draws.
-        seed: of the draws.
-        seconds: after which the last round ends.
-        clock: tells seconds.
-        settings: of wmb; its delta is that of a round.
-    """
-    until = clock() + seconds
-    planned = plan_simplified(model, UPPER, backend, settings)
+    name = WeightedMiniBuckets.name
+    share, kept_share, order, looks = 0.0, 0.5, 100, len(ROUNDS)
+
+    def find(self, request: BoundRequest) -> Iterator[Finding]:
+        until = request.clock() + request.seconds
+        planned = request.plan(self.name, delta=request.delta, max_gib=request.max_gib)
+        return tighten(planned, request.seed, until, request.clock)
+
+
+def tighten(planned: BoundMethod, seed: int, until: float, clock: Clock) -> Iterator[Finding]:
+    """Of rounds of wmb, as it was planned; its delta is that of a round."""
     engine = planned.engine
     state, statistics = engine.advance(planned.initial_state(seed, CHAINS), 1)
     trace = Trace(planned.method.reductions)
     trace.add(statistics, 1)
-    whole = _finding(planned, trace, UPPER, -1)
+    whole = _finding(planned, trace, -1)
     # before any pass only the certified bound of mini-buckets is reported
-    first = Finding(tuple(bound for bound in whole.bounds if bound.grade in CERTAIN), by=UPPER)
+    first = Finding(tuple(bound for bound in whole.bounds if bound.grade in CERTAIN))
     yield first
     if first.exact:
         return
@@ -99,7 +99,7 @@ def _draw(
         over = clock() - since >= seconds
         if over or trace.samples >= 2 * looked:
             looked = trace.samples
-            yield _finding(planned, trace, UPPER, number)
+            yield _finding(planned, trace, number)
 
 
 def _seconds_per_step(planned: BoundMethod, state: State, clock: Clock) -> float:
@@ -112,29 +112,30 @@ def _seconds_per_step(planned: BoundMethod, state: State, clock: Clock) -> float
     return spent / steps
 
 
-def raise_lower(
-    model: Model, backend: str, seconds: float, max_gib: float, clock: Clock = deadline.now
-) -> Iterator[Finding]:
-    """Each better bound of wmb_lower, until so many seconds have passed, or mini-buckets grow no more.
+class LowerBounds(StepwiseBounds):
+    """Each better bound of wmb_lower, until the time is over or mini-buckets grow no more."""
 
-    Raises:
-        UnsupportedError: hard zeros.
-    """
-    until, best = clock() + seconds, -math.inf
-    planned = plan_simplified(model, LOWER, backend, {"max_gib": max_gib})
-    state, ended, over = planned.initial_state(0, 1), False, False
-    while not (ended or over):
-        state, statistics = planned.engine.advance(state, 1)
-        bound, ended, over = float(statistics["bound"][0]), bool(statistics["ended"][0]), clock() >= until
-        if bound > best + MIN_RISE or (bound > best and (ended or over)):
-            best, trace = bound, Trace(planned.method.reductions)
-            trace.add(statistics, 1)
-            yield _finding(planned, trace, LOWER, 0)
+    name = LowerMiniBuckets.name
+    share, kept_share, order = 0.3, 0.1, 90
+
+    def find(self, request: BoundRequest) -> Iterator[Finding]:
+        """Refused for hard zeros."""
+        until, best = request.clock() + request.seconds, -math.inf
+        planned = request.plan(self.name, max_gib=request.max_gib)
+        state, ended, over = planned.initial_state(0, 1), False, False
+        while not (ended or over):
+            state, statistics = planned.engine.advance(state, 1)
+            bound, ended, over = float(statistics["bound"][0]), bool(statistics["ended"][0]), request.clock() >= until
+            if bound > best + MIN_RISE or (bound > best and (ended or over)):
+                best, trace = bound, Trace(planned.method.reductions)
+                trace.add(statistics, 1)
+                yield _finding(planned, trace, 0)
 
 
-def _finding(planned: BoundMethod, trace: Trace, name: str, look: int) -> Finding:
+def _finding(planned: BoundMethod, trace: Trace, look: int) -> Finding:
     estimate = planned.estimate_from(trace)
-    finding = Finding(stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, name), by=name, look=look)
+    bounds = stated(estimate.log_z, estimate.log_z_kind, estimate.bounds, planned.method.name)
+    finding = Finding(bounds, look=look)
     if estimate.log_z_kind != "estimate":
         return finding
     return replace(
