@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from spinbench.api.old_members import translate_kernel
+from spinbench.api.old_members import add_old_kernel_members, translate_kernel
 from spinbench.api.types import State, StateT, TablesT
 
 if TYPE_CHECKING:
@@ -129,6 +129,9 @@ class Kernel(ABC, Generic[TablesT, StateT]):
     def states(self, state: StateT) -> np.ndarray | None:
         """As of an `Engine`; by default none."""
         return None
+
+
+add_old_kernel_members(Kernel)
 
 
 class ProgramKernel:

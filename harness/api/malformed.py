@@ -9,6 +9,7 @@ from typing import Any, Literal, cast, get_args
 from spinbench.api.backend import Backend
 from spinbench.api.kernel import ProgramKernel
 from spinbench.api.method import Method
+from spinbench.api.old_members import translate_kernel
 from spinbench.api.types import PROVIDED, MethodKind, ModelForm
 
 Kind = Literal["backends", "methods", "kernels"]
@@ -64,4 +65,6 @@ def kernel(plugin: object) -> str:
     lacking = [name for name in ("init", "advance") if is_bare and not hasattr(plugin, name)]
     if lacking:
         return f"has no {' and no '.join(lacking)}; a spinbench.api.Kernel is needed"
+    if is_bare:
+        translate_kernel(plugin)
     return ""

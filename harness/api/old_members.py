@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from inspect import getattr_static
 from typing import Any
 
 from spinbench.api.types import CAPABILITIES
@@ -78,23 +79,55 @@ def _read_old(name: str, function: Callable[[Any], object], estimate: object) ->
 
 
 class OldFunction:
-    """A function that engines had by this name in version 0.1, called with a warning."""
+    """A function that kernels had by this name in version 0.1, called with a warning: its class's own of today, since a
+    subclass may call it from the one that takes its place."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, owner: type) -> None:
+        self.name, self.function = name, vars(owner)[KERNELS[name]]
 
     def __get__(self, engine: object, cls: type) -> Any:
         _warn(f"{cls.__name__}.{self.name}", KERNELS[self.name], stacklevel=3)
-        return getattr(cls if engine is None else engine, KERNELS[self.name])
+        return self.function.__get__(engine, cls)
+
+
+class OldDevices:
+    """The devices that a kernel which names none was for in version 0.1, read with a warning."""
+
+    def __get__(self, kernel: object, cls: type) -> frozenset[str]:
+        _warn(f"{cls.__name__}.devices", "`refuses`", stacklevel=3)
+        return frozenset({"cpu", "gpu"})
+
+
+class OldUpdates:
+    """The updates in a step of a method that does not count them, which those that do may ask their base for."""
+
+    def __call__(self, tables: object) -> float:
+        _warn("Method.step_updates", "nothing", stacklevel=3)
+        return 0.0
+
+
+def read_own(plugin: object, name: str, default: Any) -> Any:
+    """A member that plugins may define as in version 0.1, without a warning where they do not."""
+    is_default = isinstance(getattr_static(plugin, name, None), OldDevices | OldUpdates)
+    return default if is_default else getattr(plugin, name, default)
+
+
+def add_old_kernel_members(kernel: Any) -> None:
+    """Make the members of version 0.1 readable of a kernel's base."""
+    kernel.devices = OldDevices()
+    translate_kernel(kernel)
 
 
 def translate_kernel(kernel: Any) -> None:
-    """Give a kernel the members of today by those of version 0.1 that it, or the nearest of its bases, has alone."""
+    """Give a kernel the members of today by those of version 0.1 that it, or the nearest of its bases, has alone; and
+    those of version 0.1 by those of today that it defines."""
     for old, new in KERNELS.items():
-        home = next(base for base in kernel.__mro__ if not {old, new}.isdisjoint(vars(base)))
-        if new not in vars(home):
+        home: Any = next((base for base in kernel.__mro__ if not {old, new}.isdisjoint(vars(base))), None)
+        if home is not None and new not in vars(home):
             _warn(f"{kernel.__name__}.{old}", new, stacklevel=5)
             setattr(kernel, new, vars(home)[old])
+        elif home is kernel and old not in vars(kernel):
+            setattr(kernel, old, OldFunction(old, kernel))
 
 
 def replace_old_arguments(doubts: tuple[str, ...], **arguments: object) -> tuple[str, ...]:
@@ -125,6 +158,7 @@ def add_old_members(method: Any) -> None:
     """Make the members of version 0.1 readable of a class and its subclasses."""
     for name in NEW:
         setattr(method, name, OldMember(name))
+    method.step_updates = OldUpdates()
 
 
 def translate_members(method: Any) -> None:

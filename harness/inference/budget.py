@@ -12,6 +12,7 @@ import numpy as np
 
 from spinbench.api import Estimate, Method, Tables
 from spinbench.api.estimate import is_doubted, verdict
+from spinbench.api.old_members import read_own
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.mathematics import all_states
 
@@ -211,5 +212,5 @@ def _is_positive(value: object) -> bool:
 def step_updates(method: Method, tables: Tables) -> float:
     """Approximate number of variable draws in a step of one chain, of a method that says so since they are many times
     the number of variables: a step that takes longer than a budget in seconds is not begun. Else 0."""
-    count: Callable[[Tables], float] = getattr(method, "step_updates", lambda tables: 0.0)
+    count: Callable[[Tables], float] = read_own(method, "step_updates", lambda tables: 0.0)
     return count(tables)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from spinbench.api import Array, Backend, Key, Program, Reduction, State, Tables
-from spinbench.api.old_members import OldFunction
+from spinbench.api.old_members import translate_kernel
 from spinbench.api.trace import check_reported
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation import deadline
@@ -120,8 +120,6 @@ class ProgramEngine:
         key, index, inner = state
         return self._fetch(self._look(key, index, self._tables, inner))
 
-    climb, slopes = OldFunction("climb"), OldFunction("slopes")
-
     def temper(self, state: State, betas: np.ndarray, sweeps: int) -> tuple[State, np.ndarray]:
         if self._program.temper is None:
             return state, np.empty((sweeps, len(betas), 0))
@@ -225,6 +223,9 @@ class ProgramEngine:
                 return self._backend.xp.logaddexp(total, value)
             case _:
                 return value
+
+
+translate_kernel(ProgramEngine)
 
 
 def _accept_index(step: Callable[..., State]) -> Callable[[Key, Tables, State, Index], State]:

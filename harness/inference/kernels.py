@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from spinbench.api import Backend, Engine, Kernel, Method, Tables, malformed
 from spinbench.api.kernel import ProgramKernel
+from spinbench.api.old_members import read_own
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins, remarks
 from spinbench.models import Model
@@ -146,7 +147,7 @@ def first(
 
 def is_for_device(point: EntryPoint, device: str) -> bool:
     """Whether a kernel is made for a device; an `Engine` that does not say is made for all."""
-    return device in getattr(load(point), "devices", {device})
+    return device in read_own(load(point), "devices", {device})
 
 
 def _refusal(

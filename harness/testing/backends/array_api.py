@@ -27,6 +27,27 @@ def _calls(
     return {name: partial(call, name) for name in names.split()}
 
 
+def _call_with_nan(name: str, xp: Namespace, x: Array, y: Array) -> Array:
+    """Of two arrays, or along rows, in each of which some numbers are none."""
+    values = xp.where(x > xp.min(y, axis=0), xp.nan, x)
+    if name.endswith("imum"):
+        return xp.stack([getattr(xp, name)(values, y), getattr(xp, name)(y, values)])
+    return getattr(xp, name)(values, axis=1)
+
+
+_ALONG_AXES = (
+    *("all", "any", "argmax", "argmin", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "sort"),
+    *("std", "sum", "var"),
+)
+
+
+def _call_along_last_axis(name: str, xp: Namespace, x: Array, y: Array) -> Array:
+    """Of three axes as long as each other, so that another one gives the same shape."""
+    values = x[:, :3]
+    cube = xp.stack([values, values + y[:, 1:], values * y[:, :3]])
+    return getattr(xp, name)(cube > 0.5 if name in ("all", "any") else cube, axis=-1)
+
+
 OPERATIONS: dict[str, Call] = {
     **_calls(
         "abs asinh atan ceil cos cosh exp expm1 floor isfinite isinf isnan negative ones_like positive round sign "
@@ -115,6 +136,9 @@ FORMS: dict[str, Call] = {
     "astype (toward zero)": lambda xp, x, y: xp.astype(3 * x, xp.int32),
     "matmul (of stacks)": lambda xp, x, y: xp.matmul(xp.stack([x, y]), xp.stack([y.T, x.T])),
     "cumulative_sum (of stacks)": lambda xp, x, y: xp.cumulative_sum(xp.stack([x, y]), axis=1),
+    **{f"{name} (with NaN)": partial(_call_with_nan, name) for name in ("max", "min", "maximum", "minimum", "sum")},
+    "exp (of large ones)": lambda xp, x, y: xp.log(xp.exp(80 * xp.tanh(x))),
+    **{f"{name} (along the last axis)": partial(_call_along_last_axis, name) for name in _ALONG_AXES},
     "round (halves)": lambda xp, x, y: xp.round(xp.floor(4 * x) + 0.5),
 }
 

@@ -79,7 +79,7 @@ def check_namespace(backend: Backend) -> None:
             if expected.dtype == precision:
                 require(value.dtype == precision, f"{named} of {precision} gives {value.dtype}")
             atol = rtol * max(1.0, float(np.abs(expected).max()))  # sums may cancel
-            off = ~np.isclose(value, expected, rtol=rtol, atol=atol if table is WIDE else rtol)
+            off = ~np.isclose(value, expected, rtol=rtol, atol=atol if table is WIDE else rtol, equal_nan=True)
             difference = f"{np.ravel(value)[np.ravel(off)][:3]}…; {np.ravel(expected)[np.ravel(off)][:3]}… is expected"
             require(not off.any(), f"{named} gives {difference}")
 

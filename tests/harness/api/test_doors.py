@@ -50,7 +50,15 @@ def test_the_page_of_contracts_lists_what_the_conformance_suite_promises() -> No
 
 def members(cls: type) -> set[str]:
     """Public names of a class and of those of spinbench that it inherits from, without those of version 0.1."""
-    old = {*old_members.NEW, *old_members.OPERATIONS, *old_members.ESTIMATE, *old_members.VERDICTS}
+    old = {
+        "devices",
+        "step_updates",
+        *old_members.KERNELS,
+        *old_members.NEW,
+        *old_members.OPERATIONS,
+        *old_members.ESTIMATE,
+        *old_members.VERDICTS,
+    }
     homes = [home for home in cls.__mro__ if home.__module__.startswith("spinbench")]
     found = {name for home in homes for name in {*vars(home), *getattr(home, "__annotations__", {})}}
     return {name for name in found if not (name.startswith("_") or name in old)}

@@ -1,15 +1,17 @@
 """Methods with members of version 0.1 run as they did, with a warning that names today's."""
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 from spinbench import api
-from spinbench.api import Backend, Conformance, Estimate, Kernel, Method
+from spinbench.api import Backend, Conformance, Estimate, Kernel, Method, malformed
+from spinbench.api.old_members import read_own
 from spinbench.errors import UnsupportedError
-from spinbench.inference import binding, preflight, registry
+from spinbench.inference import binding, budget, preflight, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.kernels import Wish
 from spinbench.models import generators
@@ -147,3 +149,35 @@ def test_a_warm_up_of_version_0_1_reads_its_engines_temperatures() -> None:
     with pytest.warns(DeprecationWarning, match=r"ProgramEngine\.(climb|slopes) is a member of .*; (temper|slope) is"):
         slopes = engine.climb(state, np.ones(2), 3)[1], engine.slopes(state)["slope"]
     assert [each.shape for each in slopes] == [(3, 2, 3), (3,)]
+
+
+def test_kernels_and_methods_call_their_bases_by_names_of_version_0_1() -> None:
+    class Base(Kernel[Any, Any]):
+        def temper(self, state: Any, betas: Any, sweeps: int) -> tuple[Any, Any]:
+            return "base", betas
+
+    def climb(self: Any, *arguments: Any) -> Any:
+        return super(old, self).climb(*arguments), super(old, self).slopes(0)
+
+    with pytest.warns(DeprecationWarning, match=r"Old\.climb"):
+        old: Any = type("Old", (Base,), {"climb": climb})
+    old.__abstractmethods__ = frozenset()
+    with pytest.warns(DeprecationWarning, match=r"Old\.(climb|slopes) is a member of .*; (temper|slope) is"):
+        assert old(None, None, None, None).temper(0, 1, 2) == (("base", 1), {})
+    with pytest.warns(DeprecationWarning, match=r"Old\.devices is a member of .*; `refuses` is in its place"):
+        assert old.devices == {"cpu", "gpu"}
+    method: Any = registry.make_method("gibbs", {})
+    with pytest.warns(DeprecationWarning, match=r"Method\.step_updates is a member of"):
+        assert super(type(method), method).step_updates(None) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert budget.step_updates(method, None) == 0
+        assert read_own(Base, "devices", {"tpu"}) == {"tpu"}
+
+
+def test_an_engine_of_version_0_1_that_is_no_kernel_runs() -> None:
+    members = {name: lambda self, *arguments, name=name: name for name in ("init", "advance", "climb", "slopes")}
+    engine: Any = type("Bare", (), members)
+    with pytest.warns(DeprecationWarning, match=r"Bare\.(climb|slopes) is a member of"):
+        assert not malformed.kernel(engine)
+    assert (engine().temper(0, 1, 2), engine().slope(0)) == ("climb", "slopes")

@@ -93,6 +93,8 @@ class FlawedKernel(Kernel):
             self.biases = self.biases * 0
         if self.bug == "no fields of variables beyond 1500":
             self.biases = np.where(np.arange(n) < 1500, self.biases, 0)
+        if self.bug == "weak couplings beyond 1500 variables" and n > 1500:
+            self.rows = [(columns, 0.9 * weights) for columns, weights in self.rows]
         self.pace, self.still = 1.0, {}
 
     def init(self, seed, start):

@@ -260,6 +260,7 @@ LATE = [
     ("burn-in is warmer", "burn-in", "burn-in does not move them, or to another law"),
     ("a pace of the kernel goes on", "hidden state", "it keeps state between calls"),
     ("no fields beyond 1500 variables", "accuracy, 4000 variables", "tables may be cut"),
+    ("weak couplings beyond 1500 variables", "accuracy, 4000 variables", "tables may be cut"),
     ("no fields of variables beyond 1500", "accuracy, 4000 variables", "tables may be cut"),
     ("warmer beyond 4096 chains", "stationarity, many chains", "of 65536 chains are off"),
     ("chains beyond 4096 are warmer", "4099 chains", "4096 to 4098 have another law"),

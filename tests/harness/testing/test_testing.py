@@ -56,6 +56,10 @@ BACKENDS = {
         "Mirrored",
         "Short",
         "Inexact",
+        "Blind",
+        "Blinking",
+        "Mild",
+        "Sideways",
     )
 }
 POINTS = {
@@ -192,6 +196,10 @@ def test_faults_of_methods_are_found(method: str, fault: str, check: str, messag
         ("tiled", "namespace (float64)", r"matmul of \(70, 1100\) gives"),
         ("onesided", "namespace (float64)", r"searchsorted \(right\) gives"),
         ("overflowing", "namespace (float64)", r"logaddexp \(of large ones\) gives"),
+        ("blind", "namespace (float64)", r"max \(with NaN\) gives"),
+        ("blinking", "namespace (float64)", r"maximum \(with NaN\) gives"),
+        ("mild", "namespace (float64)", r"exp \(of large ones\) gives"),
+        ("sideways", "namespace (float64)", r"sum \(along the last axis\) gives"),
         ("cyclic", "uniform (float64)", "have values of their own"),
         ("clipped", "normal (float64)", "draws of one key: moment 2 is off"),
         ("tame", "normal (float64)", "of 2.20 draws 0 are below -4"),
