@@ -263,6 +263,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
                     *((kind, kind) for kind in ("backend", "method", "family", "format", "metric")),
                     ("c-kernel", "sampler with a kernel in C"),
                     ("numba-kernel", "sampler with a kernel in Numba"),
+                    ("bound", "source of bounds on log Z"),
                     ("program", "method that calls an external program"),
                 )
             )

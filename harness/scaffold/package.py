@@ -63,6 +63,11 @@ KINDS = {
         checks='method_checks("{name}", "numba")',
     ),
     "program": Kind("external program", ("methods",), "program.py", "the command and the reading"),
+    "bound": Kind(
+        *("source of bounds", ("bounds",), "bound.py"),
+        command="printf 'MARKOV\\n2\\n2 2\\n1\\n2 0 1\\n4\\n1 2 3 4\\n' > two.uai\nspinbench bracket two.uai",
+        checks="",
+    ),
     "family": Kind(
         *("family of models", ("models",), "family.py"),
         command="spinbench sweep -m model={name} method=gibbs,bp backend=numba budget=smoke",
@@ -83,7 +88,10 @@ KINDS = {
 # Names without an entry point that are taken.
 RESERVED = {"family": ("file",), "metric": (*METRICS, MIXING)}
 # Classes of templates, by what entry points of a group name.
-CLASSES = {"methods": "Method", "backends": "Backend", "kernels": "Kernel", "formats": "Format", "metrics": "Metric"}
+CLASSES = {
+    **{"methods": "Method", "backends": "Backend", "kernels": "Kernel", "bounds": "Bound"},
+    **{"formats": "Format", "metrics": "Metric"},
+}
 # Largest number of letters of a module's name, which files and folders contain.
 LONGEST = 100
 # Module names that pytest and setuptools execute.

@@ -83,14 +83,14 @@ def test_names_are_filled_in_everywhere(
         attributes.append(attribute)
     cells = (folder / "benchmarks" / "cells.yaml").read_text(encoding="utf-8")
     workflow = (folder / ".github" / "workflows" / "track-regressions.yml").read_text(encoding="utf-8")
-    if kind not in ("format", "metric"):
+    if kind not in ("format", "metric", "bound"):
         assert f"[{name}]" in cells
         assert f"={name}" in workflow
     compile(files["test_my_new_package.py"], "test", "exec")
     for text in files.values():
         assert "$" not in text
         assert "mine" not in text
-        assert "class My" not in text or {"MyBackend", "MyMethod"} & {*attributes}
+        assert "class My" not in text or {"MyBackend", "MyMethod", "MyBound"} & {*attributes}
 
 
 @pytest.mark.parametrize(
