@@ -22,6 +22,7 @@ import pandas as pd
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.inference.advising.candidates import default
+from spinbench.inference.advising.portfolio import read_table
 
 # Nats: what counts as near, and as wrong beside "resolved".
 NEAR, WRONG = 0.5, 0.5
@@ -31,7 +32,7 @@ CORRECTIONS = {"linkage_15": -170.098655, "relational_1": 723.081188, "relationa
 
 def candidates() -> list[Any]:
     """All that race by default, without the exact answer."""
-    return [(candidate.method_with_settings, candidate.backend) for candidate in default()]
+    return [(candidate.method_with_settings, candidate.backend) for candidate in default(read_table().methods)]
 
 
 def answer(path: Path, published: Decimal, budget: float, seed: int) -> dict[str, Any]:

@@ -156,7 +156,8 @@ def record(path: Path, seconds: float, part: str, families: list[str]) -> None:
         done = set(zip(rows["model"], rows["method"], strict=True))
     for family, name, make in list(models(families))[number::parts]:
         model = make()
-        candidates = [each for each in default() if (name, each.name_with_settings) not in done]
+        every = default(portfolio.read_table().methods)
+        candidates = [each for each in every if (name, each.name_with_settings) not in done]
         if not candidates:
             continue
         exact = spinbench.exact(model)
@@ -227,7 +228,7 @@ def report(runs: pd.DataFrame, seconds: float, part: str, families: list[str]) -
         vars(portfolio)["read_table"] = partial(portfolio.parse_table, without)
         model = make()
         exact = spinbench.exact(model)
-        candidates = default()
+        candidates = default(portfolio.read_table().methods)
         best = {label for target in TARGETS for label in recorded[target].nsmallest(2).index}
         errors = [run_error(model, exact, each, seconds) for each in candidates if each.name_with_settings in best]
         for target in TARGETS:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from spinbench import command_help as shared
 from spinbench.command_help import Option, option
+from spinbench.foundation import defaults
 
 # In the order in which `--help` has them.
 OPTIONS: Mapping[str, Sequence[Option]] = {
     "run": [
         *shared.about_a_model("so long, as 2s or 1min, or after so many samples, as 5000"),
-        option("--method", default="gibbs", metavar="NAME", help="Run this method or .py file; gibbs by default."),
+        option(
+            "--method", default=defaults.METHOD, metavar="NAME", help="Run this method or .py file; gibbs by default."
+        ),
         shared.SETTINGS,
         option("--backend", metavar="NAME", help="Compute on this backend; by default numba, if it can."),
         option("--tier", metavar="TIER", help="Run only a kernel (native) or only the array program (generic)."),
@@ -124,7 +127,9 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         shared.RECORD,
     ],
     "warm": [
-        option("--backend", default="numba", metavar="NAME", help="Compile for this backend; numba by default."),
+        option(
+            "--backend", default=defaults.BACKEND, metavar="NAME", help="Compile for this backend; numba by default."
+        ),
         option(
             "--method",
             action="append",

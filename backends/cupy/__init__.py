@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spinbench.api import Array, Index, Key, Precision
+from spinbench.api import Array, BackendProfile, Index, Key, Precision
 from spinbench.backends.numpy import NumpyArithmetic, NumpyBackend
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.arithmetic import Arithmetic
@@ -39,6 +39,7 @@ class CupyBackend(NumpyBackend):
     provides = frozenset({"arrays", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("cupy", "array_api_compat")
     install = "pip install cupy-cuda13x array-api-compat"
+    profile = BackendProfile(packages=("cupy-cuda13x", "cupy-cuda12x"), survives_fork=False)
     _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: CupyArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "gpu") -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Index, Key, Precision
+from spinbench.api import Array, Backend, BackendProfile, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.arithmetic import Accelerated, Arithmetic
@@ -17,6 +17,18 @@ from spinbench.foundation.folders import cache_folder
 
 if TYPE_CHECKING:
     import jax
+
+
+def set_variables(variables: dict[str, str], device: str) -> None:
+    """Let XLA compute in one thread, keep all that it compiles, and write nothing that is no warning."""
+    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
+    variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    # Several warm workers may share a GPU, so that none may reserve all of its memory.
+    variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if device == "cpu":
+        variables["JAX_PLATFORMS"] = "cpu"
 
 
 class JaxArithmetic(Arithmetic):
@@ -46,6 +58,13 @@ class JaxBackend(Accelerated, Backend):
     provides = frozenset({"arrays", "compiled", "loop", "grad", "jax", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("jax",)
     install = "pip install jax"
+    profile = BackendProfile(
+        priority=1,
+        packages=("jax", "jaxlib"),
+        environment=set_variables,
+        compiled="JAX_COMPILATION_CACHE_DIR",
+        survives_fork=False,
+    )
     _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: JaxArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:

@@ -4,12 +4,26 @@ sweeps that they share in compiled code."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import ClassVar
 
-from spinbench.api import Precision
-from spinbench.backends.numba.machine_code import use_cache_of_sources
+from spinbench.api import BackendProfile, Precision
+from spinbench.backends.numba.machine_code import numba_folder, use_cache_of_sources
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.foundation.arithmetic import Operations
+
+
+@cache
+def compile_first() -> None:
+    """Fill Numba's own tables, as it does when it compiles for the first time."""
+    NumbaBackend()
+    from numba import njit
+
+    njit()(_nothing)()
+
+
+def _nothing() -> int:
+    return 0
 
 
 class NumbaBackend(NumpyBackend):
@@ -19,6 +33,13 @@ class NumbaBackend(NumpyBackend):
     provides = NumpyBackend.provides | {"compiled"}
     requires: ClassVar[tuple[str, ...]] = ("numba",)
     install = "pip install numba"
+    profile = BackendProfile(
+        priority=3,
+        packages=("numba", "llvmlite"),
+        compiled="NUMBA_CACHE_DIR",
+        compiled_folder=numba_folder,
+        before_fork=compile_first,
+    )
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         super().__init__(precision=precision, device=device)

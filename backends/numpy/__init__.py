@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISeedSequence
 
-from spinbench.api import Array, Backend, Index, Key, Namespace, Precision
+from spinbench.api import Array, Backend, BackendProfile, Index, Key, Namespace, Precision
 from spinbench.foundation.arithmetic import Accelerated, Arithmetic
 
 # Three words of 64 bits, the seed of SFC64.
@@ -64,6 +64,7 @@ class NumpyBackend(Accelerated, Backend):
 
     name = "numpy"
     provides = frozenset({"arrays", "f32", "f64"})
+    profile = BackendProfile(priority=2)
     requires: ClassVar[tuple[str, ...]] = ("numpy",)
 
     xp: Namespace = np

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from spinbench.api import BackendProfile
 from spinbench.backends.peers import library, trajectories
 from spinbench.methods.relaxed.dhmc import DHMC
 
@@ -25,6 +26,7 @@ class BlackJAXBackend(library.JaxLibraryBackend):
 
     name = "blackjax"
     requires: ClassVar[tuple[str, ...]] = ("blackjax", "jax")
+    profile = BackendProfile(packages=("blackjax",))
 
 
 class BlackJAXDHMC(trajectories.LibraryTrajectories["HMCState", "DualAveragingAdaptationState"]):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Model
+from spinbench.api import BackendProfile, Model
 from spinbench.backends.jax import keep_programs
 from spinbench.backends.peers import library
 
@@ -32,6 +32,7 @@ class CotengraBackend(library.LibraryBackend):
 
     name = "cotengra"
     requires: ClassVar[tuple[str, ...]] = ("cotengra", "jax")
+    profile = BackendProfile(packages=("cotengra",))
 
 
 class CotengraExact(library.LibraryAnswer["tuple[Contraction, library.ModelTables]"]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Model, PairwiseModel, to_pairwise
+from spinbench.api import Backend, BackendProfile, Model, PairwiseModel, to_pairwise
 from spinbench.backends.peers import chains, library
 from spinbench.methods.gibbs import gibbs, sweeps
 
@@ -25,6 +25,7 @@ class DWaveBackend(library.LibraryBackend):
 
     name = "dwave"
     requires: ClassVar[tuple[str, ...]] = ("dwave.samplers", "dimod")
+    profile = BackendProfile(packages=("dwave-samplers",))
 
 
 class DWaveGibbs(chains.LibraryChains[np.ndarray]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from spinbench.api import Model
+from spinbench.api import BackendProfile, Model
 from spinbench.backends.peers import library
 from spinbench.errors import ModelError
 from spinbench.reference import network, solver
@@ -22,6 +22,7 @@ class GanakBackend(library.LibraryBackend):
 
     name = "ganak"
     requires: ClassVar[tuple[str, ...]] = ("pyganak",)
+    profile = BackendProfile(packages=("pyganak",))
     install = "pip install pyganak"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from spinbench.api import BackendProfile
 from spinbench.backends.peers import library, trajectories
 from spinbench.methods.relaxed.dhmc import DHMC
 
@@ -21,6 +22,7 @@ class NumPyroBackend(library.JaxLibraryBackend):
 
     name = "numpyro"
     requires: ClassVar[tuple[str, ...]] = ("numpyro", "jax")
+    profile = BackendProfile(packages=("numpyro",))
 
 
 class NumPyroDHMC(trajectories.LibraryTrajectories["HMCState", "tuple[jax.Array, ...]"]):

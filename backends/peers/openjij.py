@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Model, to_pairwise
+from spinbench.api import Backend, BackendProfile, Model, to_pairwise
 from spinbench.backends.peers import chains, library
 from spinbench.methods.baselines.metropolis import Metropolis
 from spinbench.methods.gibbs.graph_plan import GraphTables
@@ -23,6 +23,7 @@ class OpenJijBackend(library.LibraryBackend):
 
     name = "openjij"
     requires: ClassVar[tuple[str, ...]] = ("openjij",)
+    profile = BackendProfile(packages=("openjij",))
 
 
 class OpenJijMetropolis(chains.LibraryChains[np.ndarray]):

@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from spinbench.api import Backend, Index, Kernel, Model, States
+from spinbench.api import Backend, BackendProfile, Index, Kernel, Model, States
 from spinbench.backends.peers import library
 from spinbench.errors import UnsupportedError
 from spinbench.methods.messages.bp import BeliefPropagation, Tables
@@ -36,6 +36,7 @@ class PGMaxBackend(library.JaxLibraryBackend):
 
     name = "pgmax"
     requires: ClassVar[tuple[str, ...]] = ("pgmax", "jax")
+    profile = BackendProfile(packages=("pgmax",))
     install = "pip install --no-deps pgmax"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Model, PairwiseModel
+from spinbench.api import Backend, BackendProfile, Model, PairwiseModel
 from spinbench.backends.peers import chains, library
 from spinbench.methods.gibbs import gibbs, sweeps
 
@@ -29,6 +29,7 @@ class PgmpyBackend(library.LibraryBackend):
 
     name = "pgmpy"
     requires: ClassVar[tuple[str, ...]] = ("pgmpy",)
+    profile = BackendProfile(packages=("pgmpy",))
 
 
 class PgmpyExact(library.LibraryAnswer["tuple[DiscreteMarkovNetwork, library.ModelTables]"]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Model
+from spinbench.api import BackendProfile, Model
 from spinbench.backends.peers import library
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class PyAgrumBackend(library.LibraryBackend):
 
     name = "pyagrum"
     requires: ClassVar[tuple[str, ...]] = ("pyagrum",)
+    profile = BackendProfile(packages=("pyagrum",))
 
 
 class PyAgrumExact(library.LibraryAnswer["tuple[pyagrum.MarkovRandomField, int]"]):

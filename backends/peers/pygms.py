@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, FactorGraph, Model
+from spinbench.api import Backend, BackendProfile, FactorGraph, Model
 from spinbench.backends.peers import library
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ class PyGMsBackend(library.LibraryBackend):
 
     name = "pygms"
     requires: ClassVar[tuple[str, ...]] = ("pygms",)
+    profile = BackendProfile(packages=("pygms",))
 
 
 class PyGMsExact(library.LibraryAnswer["tuple[list[pygms.Var], pygms.GraphModel, float]"]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from spinbench.api import Backend, Index, Model, PairwiseModel, States
+from spinbench.api import Backend, BackendProfile, Index, Model, PairwiseModel, States
 from spinbench.backends.peers import chains, library
 from spinbench.mathematics.graphs.colouring import colouring
 from spinbench.methods.gibbs import gibbs, sweeps
@@ -29,6 +29,7 @@ class ThrmlBackend(library.JaxLibraryBackend):
 
     name = "thrml"
     requires: ClassVar[tuple[str, ...]] = ("thrml", "jax")
+    profile = BackendProfile(packages=("thrml",))
 
 
 class ThrmlGibbs(library.OnJax, chains.LibraryChains[Any]):

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
-from spinbench.api import Array, Backend, Index, Key, Precision
+from spinbench.api import Array, Backend, BackendProfile, Index, Key, Precision
 from spinbench.api.backend import Carry, P, R
 from spinbench.backends.numpy import NumpyBackend
 from spinbench.errors import UnsupportedError
@@ -49,6 +49,7 @@ class TorchBackend(Accelerated, Backend):
     provides = frozenset({"arrays", "grad", "f32", "f64", "gpu"})
     requires: ClassVar[tuple[str, ...]] = ("torch", "array_api_compat")
     install = "pip install 'spinbench[torch]'"
+    profile = BackendProfile(packages=("torch",), survives_fork=False)
     _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: TorchArithmetic}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:

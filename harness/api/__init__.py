@@ -28,6 +28,7 @@ from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Conformance, Method, Program
 from spinbench.api.metric import Measured, Metric
 from spinbench.api.old_members import find_old_name
+from spinbench.api.profile import BackendProfile, MethodProfile
 from spinbench.api.types import Array, Index, Key, LogZKind, Namespace, Precision, Reduction, State, Tables, Tier
 from spinbench.foundation.trees import map_arrays
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "Backend",
+    "BackendProfile",
     "Bound",
     "BoundRequest",
     "BoundSource",
@@ -73,6 +75,7 @@ __all__ = [
     "MarginalClaims",
     "Measured",
     "Method",
+    "MethodProfile",
     "Metric",
     "Model",
     "ModelFile",

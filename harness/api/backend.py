@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from spinbench.api.old_members import add_old_operations
+from spinbench.api.profile import BackendProfile
 from spinbench.api.types import Array, Index, Key, Namespace, Precision
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
@@ -40,6 +41,7 @@ class Backend:
         requires: names of importable modules that must exist.
         programs: names of programs that must be found on the path.
         install: the command that installs them.
+        profile: what records, sweeps and plots ask of it.
     """
 
     name: ClassVar[str]
@@ -47,6 +49,7 @@ class Backend:
     requires: ClassVar[tuple[str, ...]] = ()
     programs: ClassVar[tuple[str, ...]] = ()
     install: ClassVar[str] = ""
+    profile: ClassVar[BackendProfile] = BackendProfile()
 
     xp: Namespace
     """The array namespace (array API names: `matmul`, `exp`, `where`, `sum`, `concat`, …)."""

@@ -10,6 +10,7 @@ from spinbench.api.backend import Backend
 from spinbench.api.kernel import ProgramKernel
 from spinbench.api.method import Method
 from spinbench.api.old_members import translate_kernel
+from spinbench.api.profile import BackendProfile, MethodProfile
 from spinbench.api.types import PROVIDED, MethodKind, ModelForm
 
 Kind = Literal["backends", "methods", "kernels"]
@@ -40,6 +41,8 @@ def _wrong_method(plugin: Any) -> str:
         return "is no dataclass"
     if not isinstance(plugin.requires, tuple):
         return f"has requires={plugin.requires!r}; a tuple is needed"
+    if not isinstance(plugin.profile, MethodProfile):
+        return f"has profile={plugin.profile!r}; a MethodProfile is needed"
     for member, allowed in (("kind", get_args(MethodKind)), ("model_form", get_args(ModelForm))):
         if (value := getattr(plugin, member)) not in allowed:
             return f"has {member}={value!r}; {', '.join(allowed)} are allowed"
@@ -51,6 +54,8 @@ def _wrong_backend(plugin: Any) -> str:
         return f"has provides={plugin.provides!r}; a frozenset is needed"
     if not plugin.provides & set(PROVIDED.values()):
         return f"has provides={set(plugin.provides)!r}; {' or '.join(PROVIDED.values())} has to be in it"
+    if not isinstance(plugin.profile, BackendProfile):
+        return f"has profile={plugin.profile!r}; a BackendProfile is needed"
     for name in ("requires", "programs"):
         if not isinstance(value := getattr(plugin, name), tuple):
             return f"has {name}={value!r}; a tuple is needed"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple
 
 from spinbench.api.estimate import Estimate
 from spinbench.api.old_members import add_old_members, translate_members
+from spinbench.api.profile import MethodProfile
 from spinbench.api.types import Array, Key, MethodKind, ModelForm, Reduction, State, StateT, Tables, TablesT
 
 if TYPE_CHECKING:
@@ -119,9 +120,8 @@ class Method(ABC, Generic[TablesT]):
 
     An iteration whose statistic "iterations", reduced by "last", says how many steps each chain has taken begins with
     short batches, none of which is thrown away, and `Result.samples` is the number of its steps."""
-    single_site: ClassVar[bool] = False
-    """True: chains change one variable at a time, so that hard zeros may part their states for good. Runs are then not
-    believed where a part that no such change leads to weighs more than their errors allow."""
+    profile: ClassVar[MethodProfile] = MethodProfile()
+    """What checks, `spinbench.advise` and plots ask of it."""
     conformance: ClassVar[Conformance] = Conformance()
     """What the conformance suite has to know of it; runs do not ask."""
 

@@ -11,6 +11,7 @@ from spinbench.api import Estimate
 from spinbench.auditing.checks import Check, Draws, check_heaviest, informative_states
 from spinbench.auditing.statistics import FloatArray, binomial_p_values
 from spinbench.errors import IntractableError, SpinbenchError
+from spinbench.foundation import defaults
 from spinbench.inference import result, runner
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.checks.missed_modes import MOST_VARIABLES, flag_missed_modes
@@ -151,7 +152,7 @@ def check_bracket(model: Model, draws: Draws, until: float, seed: int, notes: li
     if interval.lower is None or interval.upper is None:
         notes.append("log Z has no certified bracket within the budget")
         return None
-    heaviest = runner.run(model, "gibbs", "numpy", MODE_SAMPLES, seed=seed, target="map")
+    heaviest = runner.run(model, defaults.METHOD, defaults.INTERPRETED, MODE_SAMPLES, seed=seed, target="map")
     if heaviest.best_state is None or heaviest.best_log_weight is None:
         return None
     low, high = (np.exp(min(heaviest.best_log_weight - bound.value, 0.0)) for bound in (interval.upper, interval.lower))

@@ -57,7 +57,7 @@ class Estimator:
                     disconnected_support.flag_disconnected_support,
                     bound.model,
                     request.options.seed,
-                    single_site=bound.method.single_site,
+                    single_site=bound.method.profile.single_site,
                 ),
                 partial(missed_modes.flag_missed_modes, bound.model, long=long),
             )

@@ -9,6 +9,8 @@ import numpy as np
 
 from spinbench.api import Engine, Method, State, Trace
 from spinbench.errors import SpinbenchError, UnsupportedError
+from spinbench.foundation import plugins
+from spinbench.inference import registry
 from spinbench.inference.preflight import WarmUp
 from spinbench.mathematics.graphs.feasible_starts import feasible_starts
 from spinbench.mathematics.graphs.starts import grow
@@ -18,10 +20,6 @@ from spinbench.models.groups import merge_groups
 if TYPE_CHECKING:
     from spinbench.api.host_arrays import Draws
 
-# Methods whose draws can serve as initial states.
-DRAWING = ("wmb",)
-# Burn-in steps times variables of the run that makes these draws: about half a second of passes on each backend.
-PASSES = {"numba": 50_000, "numpy": 1_000}
 # Number of draws to choose from, and chains that draw in parallel.
 DRAWS, DRAWN = 5120, 64
 
@@ -103,10 +101,14 @@ def merge_start(start: np.ndarray, model: Model, method_model: Model) -> np.ndar
     return alone.origin.lower(states.T).T
 
 
-def how(model: Model, backend: str) -> dict[str, Any]:
+def how(model: Model, start: str) -> dict[str, Any]:
     """What the run that makes the draws is asked: samples, no seconds, so that the same seed gives the same starts."""
-    burn_in = max(PASSES[backend] // model.num_variables, 1)
-    return {"backend": backend, "draws": True, "chains": DRAWN, "budget": DRAWS // DRAWN, "burn_in": burn_in}
+    profile = registry.method_class(start).profile
+    steps = profile.starts
+    backend = next((name for name in steps if registry.support(start, name).runs), next(iter(steps)))
+    burn_in = max(steps[backend] // model.num_variables, 1)
+    asked = {"backend": backend, "chains": DRAWN, "budget": DRAWS // DRAWN, "burn_in": burn_in}
+    return {**profile.start_settings, **asked}
 
 
 def resample_draws(draws: Draws | None, model: Model, chains: int, seed: int, who: str) -> np.ndarray:
@@ -125,14 +127,15 @@ def resample_draws(draws: Draws | None, model: Model, chains: int, seed: int, wh
     Raises:
         UnsupportedError: none has positive weight.
     """
-    states, logs = map(np.asarray, draws or (np.zeros((model.num_variables, 0)), np.zeros(0)))
+    states, weights = draws or (np.zeros((model.num_variables, 0)), None)
+    logs = np.zeros(np.shape(states)[1]) if weights is None else np.asarray(weights)
     possible = np.flatnonzero(np.isfinite(logs))
     if not len(possible):
         raise UnsupportedError(f"start={who!r}: none of its draws of {model.name} has positive weight; leave start out")
     rng = np.random.default_rng(np.random.SeedSequence((seed, 0x524553414D50)))
     # Gumbel's trick without replacement: the largest of log w + noise are draws by weight, none of them twice.
     ranks = np.argsort(-(logs[possible] + rng.gumbel(size=len(possible))))
-    return np.asarray(states[:, possible[ranks[np.arange(chains) % len(ranks)]]])
+    return np.asarray(states)[:, possible[ranks[np.arange(chains) % len(ranks)]]]
 
 
 def warm_up_then_restart(warm_up: WarmUp, start: np.ndarray, seed: int) -> WarmUp:
@@ -161,8 +164,9 @@ def check_name(start: str, method: Method) -> None:
         SpinbenchError: there are none.
         UnsupportedError: they would change nothing.
     """
-    if start not in DRAWING:
-        allowed = " or ".join(map(repr, DRAWING))
+    if start not in registry.names("methods") or not registry.method_class(start).profile.starts:
+        classes = plugins.load_all("methods", registry.method_class)[0]
+        allowed = " or ".join(repr(name) for name, cls in classes.items() if cls.profile.starts)
         raise SpinbenchError(f"start={start!r} was given; {allowed}, or an array of states, is needed")
     if method.kind in ("draws", "direct"):
         raise UnsupportedError(f"{method.name} starts from no states, so that start={start!r} would change nothing")

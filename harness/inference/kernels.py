@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, Literal
@@ -11,12 +11,10 @@ from typing import Any, Literal
 from spinbench.api import Backend, Engine, Kernel, Method, Tables, malformed
 from spinbench.api.kernel import ProgramKernel
 from spinbench.api.old_members import read_own
+from spinbench.api.profile import BackendProfile
 from spinbench.errors import BrokenPluginError, SpinbenchError, UnsupportedError
 from spinbench.foundation import plugins, remarks
 from spinbench.models import Model
-
-# Backends that are asked first where none is named: compiled ones start soonest.
-PREFERRED_BACKENDS = ("numba", "numpy", "jax")
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,24 @@ def own_backends() -> list[str]:
     return [name for name in plugins.entry_points("backends") if not is_peer(name)]
 
 
-def backends_by_preference() -> Iterator[str]:
-    """Names of the same, in the order in which they are asked for a method: plugins' follow."""
-    yield from PREFERRED_BACKENDS
-    yield from (name for name in own_backends() if name not in PREFERRED_BACKENDS)
+def backends_by_preference() -> list[str]:
+    """Names of the same, in the order in which they are asked for a method."""
+    return sorted(own_backends(), key=lambda name: -backend_profile(name).priority)
+
+
+def cache_variables() -> list[str]:
+    """Environment variables with the folders of compiled code that processes share."""
+    return [name for backend in backends_by_preference() if (name := backend_profile(backend).compiled)]
+
+
+@plugins.cache_until_forget
+def backend_profile(backend: str) -> BackendProfile:
+    """What a backend's class says of itself; the default where it says nothing, is broken or not installed."""
+    try:
+        profile = vars(plugins.load("backends", backend, lambda plugin: "")).get("profile")
+    except (SpinbenchError, TypeError):
+        profile = None
+    return profile if isinstance(profile, BackendProfile) else BackendProfile()
 
 
 def is_peer(backend: str) -> bool:

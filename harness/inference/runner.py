@@ -12,8 +12,8 @@ import numpy as np
 
 from spinbench.api.trace import Trace
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import deadline, platforms
-from spinbench.inference import answers, binding, driver, initial_states, origins, preflight, registry
+from spinbench.foundation import deadline, defaults, platforms
+from spinbench.inference import answers, binding, driver, initial_states, origins, preflight
 from spinbench.inference.estimator import Estimator
 from spinbench.inference.maximising.maximum import maximum
 from spinbench.inference.notebook.progress import show_progress
@@ -44,8 +44,8 @@ def _memory_in_words() -> Iterator[None]:
 @_memory_in_words()
 def run(
     model: Model,
-    method: str | Method = "gibbs",
-    backend: str = "numba",
+    method: str | Method = defaults.METHOD,
+    backend: str = defaults.BACKEND,
     budget: Budget | int | str = 10_000,
     *,
     chains: int = 16,
@@ -199,10 +199,9 @@ def _starting_states(request: Request, model: Model) -> np.ndarray:
     if not isinstance(start, str):
         return initial_states.check_start(initial_states.merge_start(start, request.model, model), model)
     initial_states.check_name(start, request.method)
-    backend = next(name for name in initial_states.PASSES if registry.support(start, name).runs)
     # Without its origin the model's draws are states of its own variables.
     alone = dataclasses.replace(model, origin=None)
-    draws = run(alone, start, seed=options.seed, simplify=False, **initial_states.how(alone, backend)).draws
+    draws = run(alone, start, seed=options.seed, simplify=False, **initial_states.how(alone, start)).draws
     return initial_states.check_start(
         initial_states.resample_draws(draws, model, options.chains, options.seed, start), model
     )

@@ -21,6 +21,7 @@ from urllib.request import url2pathname
 
 from spinbench.errors import HistoryError
 from spinbench.foundation import git, platforms, plugins
+from spinbench.inference import kernels, registry
 from spinbench.reference import memory
 
 # Environment variable with the repository whose commits are measured; the default is that of the working folder.
@@ -40,11 +41,7 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 PACKAGE = Path(__file__).resolve().parents[1]
-_PACKAGES = ("spinbench", "numpy", "scipy", "numba", "llvmlite", "jax", "jaxlib")
-_LIBRARIES = (
-    *("blackjax", "cotengra", "dwave-samplers", "numpyro", "openjij", "pgmax", "pgmpy", "pyagrum", "pyganak"),
-    *("pygms", "thrml", "torch", "cupy-cuda13x", "cupy-cuda12x"),
-)
+_PACKAGES = (plugins.OWN, "numpy", "scipy")
 
 
 def describe() -> dict[str, Any]:
@@ -232,8 +229,9 @@ def git_state(checkout: Path | None) -> dict[str, object]:
 
 @plugins.cache_until_forget
 def _package_versions() -> dict[str, str]:
-    versions = {}
-    for name in (*_PACKAGES, *_LIBRARIES, *_plugin_requirements()):
+    versions, backends = {}, dict.fromkeys([*kernels.backends_by_preference(), *registry.names("backends")])
+    packages = [package for name in backends for package in kernels.backend_profile(name).packages]
+    for name in dict.fromkeys([*_PACKAGES, *packages, *_plugin_requirements()]):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

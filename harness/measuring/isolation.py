@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spinbench.backends.numba.machine_code import numba_folder
 from spinbench.foundation.child import last_words
 from spinbench.foundation.folders import cache_folder, ensure_folder
+from spinbench.inference import kernels
 from spinbench.measuring import environment, process_state
 
 # Largest number of idle workers that are kept: a JAX process holds about 300 MB.
@@ -259,19 +259,14 @@ def worker_environment(device: str, cache: Path | None = None) -> dict[str, str]
     """
     variables = dict(os.environ)
     variables |= dict.fromkeys(environment.THREAD_VARIABLES, "1")
-    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flags}".strip()
-    folders = numba_folder(), cache_folder() / "compiled" / "jax"
-    for name, folder in zip(process_state.CACHE_VARIABLES, folders, strict=True):
-        variables.setdefault(name, str(ensure_folder(folder)))
+    for backend in kernels.own_backends():
+        profile = kernels.backend_profile(backend)
+        profile.environment(variables, device)
+        if profile.compiled:
+            shared = profile.compiled_folder() if profile.compiled_folder else cache_folder() / "compiled" / backend
+            variables.setdefault(profile.compiled, str(ensure_folder(shared)))
     variables.pop(process_state.OWN_CACHE_VARIABLE, None)
     if cache is not None:
-        variables |= {name: str(cache / name) for name in process_state.CACHE_VARIABLES}
+        variables |= {name: str(cache / name) for name in kernels.cache_variables()}
         variables[process_state.OWN_CACHE_VARIABLE] = "1"
-    variables.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    # Several warm workers may share a GPU, so that none may reserve all of its memory.
-    variables.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    if device == "cpu":
-        variables["JAX_PLATFORMS"] = "cpu"
     return variables

@@ -12,7 +12,7 @@ import numpy as np
 
 from spinbench.foundation import platforms
 from spinbench.foundation.remarks import format_count
-from spinbench.inference import registry
+from spinbench.inference import kernels, registry
 from spinbench.measuring import environment
 from spinbench.measuring.records import METRICS
 from spinbench.metrics import registry as metrics
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 # Share of waiting in a run's wall time above which a process does not have its core to itself.
 WAITING_SHARE = 0.05
-# Environment variables with the folders of compiled code that processes share.
-CACHE_VARIABLES = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 # Environment variable of a worker whose folders of compiled code no other process writes into.
 OWN_CACHE_VARIABLE = "SPINBENCH_OWN_CACHE"
 # Parts of a record that the measuring process returns: status, error, traceback, metrics, result, reference,
@@ -112,7 +110,7 @@ def detect_compilation(backend: str, *, warm: bool) -> Iterator[dict[str, str]]:
 
 
 def _count_cached_files() -> int:
-    folders = (Path(os.environ[name]) for name in CACHE_VARIABLES if name in os.environ)
+    folders = (Path(os.environ[name]) for name in kernels.cache_variables() if name in os.environ)
     return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
 
 

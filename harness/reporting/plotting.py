@@ -8,7 +8,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import defaults
 from spinbench.foundation.folders import import_without
+from spinbench.inference import kernels, registry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,20 +132,6 @@ def set_log_ticks(axis: Axis, first: float, last: float) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-# Methods in the order in which they get colours and fillings: those that are compared most often differ in colour and
-# not only in filling.
-METHOD_ORDER = (
-    *("gibbs", "dhmc", "block_gibbs", "bp", "exact", "pt"),
-    *("blocks", "mf", "smc", "trw", "swendsen_wang", "wmb"),
-    *("metropolis", "g_mf", "g_bp", "nuts", "wmb_lower", "forney_mf"),
-    *("importance", "cftp", "mala", "nested", "gaussian_bound", "zanella"),
-    *("multicanonical", "g_bp_single", "g_bp_multiple", "g_bp_sequential", "tempered_transitions", "rejection"),
-    "elliptical_slice",
-)
-BACKEND_ORDER = (
-    *("numba", "numpy", "jax", "torch", "dwave", "blackjax", "numpyro", "openjij", "pgmax", "pgmpy"),
-    *("pyagrum", "pygms", "thrml", "cotengra", "ganak", "merlin", "libdai", "toulbar2", "cupy"),
-)
 METHOD_STYLES = tuple(itertools.product(FILLS, COLOURS))
 BACKEND_STYLES = tuple(
     (LINE_STYLES[i % len(LINE_STYLES)], MARKERS[i % len(MARKERS)]) for i in range(len(LINE_STYLES) * len(MARKERS))
@@ -162,8 +150,9 @@ class PlotStyles:
     def from_rows(cls, rows: Iterable[Row]) -> PlotStyles:
         """For all methods and backends of a leaderboard."""
         board = list(rows)
-        methods = assign_style_indices({row.method for row in board}, METHOD_ORDER, len(METHOD_STYLES))
-        backends = assign_style_indices({row.backend for row in board}, BACKEND_ORDER, len(BACKEND_STYLES))
+        methods = _assign_method_styles(row.method for row in board)
+        names, known = {row.backend for row in board}, defaults.BACKEND_ORDER
+        backends = assign_style_indices(names, known, len(BACKEND_STYLES), _backend_style)
         return cls(
             {method: METHOD_STYLES[place][1] for method, place in methods.items()},
             {method: METHOD_STYLES[place][0] for method, place in methods.items()},
@@ -173,24 +162,45 @@ class PlotStyles:
 
 def method_colour(method: str) -> str:
     """Of a method that stands beside no other."""
-    return METHOD_STYLES[assign_style_indices([method], METHOD_ORDER, len(METHOD_STYLES))[method]][1]
+    return METHOD_STYLES[_assign_method_styles([method])[method]][1]
 
 
-def assign_style_indices(names: Iterable[str], reserved_names: Sequence[str], count: int) -> dict[str, int]:
+def _assign_method_styles(methods: Iterable[str]) -> dict[str, int]:
+    return assign_style_indices(methods, defaults.METHOD_ORDER, len(METHOD_STYLES), _method_style)
+
+
+def assign_style_indices(
+    names: Iterable[str],
+    reserved_names: Sequence[str],
+    count: int,
+    choice: Callable[[str], int | None] = lambda name: None,
+) -> dict[str, int]:
     """The place of each name among so many looks, in alphabetical order.
 
-    Those that are known have places of their own. A plugin's follows from its name; where another has it already, the
-    next free one is taken, and looks are shared only where there are more names than looks.
+    Those that are known have places of their own. A plugin's is its choice, or follows from its name; where another has
+    it already, the next free one is taken, and looks are shared only where there are more names than looks.
     """
     ordered = sorted(set(names))
     indices = {name: reserved_names.index(name) for name in ordered if name in reserved_names}
     for name in ordered:
         if name not in indices:
-            first, used_indices = zlib.crc32(name.encode()) % count, set(indices.values())
+            first, used_indices = choice(name), set(indices.values())
+            first = zlib.crc32(name.encode()) % count if first is None else first
             indices[name] = next(
-                (i % count for i in range(first, first + count) if i % count not in used_indices), first
+                (i % count for i in range(first, first + count) if i % count not in used_indices), first % count
             )
     return {name: indices[name] for name in ordered}
+
+
+def _method_style(name: str) -> int | None:
+    """What a method chose; None where it did not, or is not installed."""
+    with suppress(SpinbenchError):
+        return registry.method_class(name).profile.style
+    return None
+
+
+def _backend_style(name: str) -> int | None:
+    return kernels.backend_profile(name).style
 
 
 # Prefix of the ids of curves, followed by the row's number.

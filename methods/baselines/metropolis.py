@@ -20,7 +20,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from spinbench.api import Array, Backend, Estimate, Index, Method, Model, Program, Reduction, Trace, to_factor_graph
+from spinbench.api import (
+    Array,
+    Backend,
+    Estimate,
+    Index,
+    Method,
+    MethodProfile,
+    Model,
+    Program,
+    Reduction,
+    Trace,
+    to_factor_graph,
+)
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.graphs.factor_tables import links
@@ -50,7 +62,7 @@ class Metropolis(Method[GraphTables]):
     name: ClassVar[str] = "metropolis"
     summary: ClassVar[str] = "single-site Metropolis sampling on any factor graph; Metropolised Gibbs by setting"
     model_form = "categorical"
-    single_site = True
+    profile = MethodProfile(single_site=True, family="chains at one temperature")
 
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Proposal)

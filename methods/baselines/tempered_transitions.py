@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.api import Backend, Estimate, Method, MethodProfile, Model, Program, Reduction, Trace
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_whole
 from spinbench.mathematics.bennett import Ratio, ratio
@@ -59,6 +59,7 @@ class TemperedTransitions(Method[Tables]):
 
     name: ClassVar[str] = "tempered_transitions"
     summary: ClassVar[str] = "Gibbs sweeps and tempered transitions up to β = 0 and back; log Z from both ways"
+    profile = MethodProfile(family="tempering")
     model_form = "categorical"
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.api import Backend, Estimate, Method, MethodProfile, Model, Program, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice
@@ -65,6 +65,7 @@ class ProposalMethod(Method[Tables]):
 
     model_form = "categorical"
     kind = "draws"
+    profile = MethodProfile(family="weighted draws")
 
     def __post_init__(self) -> None:
         check_choice(self, "proposal", Kind)

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Conformance, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.api import Backend, Conformance, Estimate, Method, MethodProfile, Model, Program, Reduction, Trace
 from spinbench.foundation.arithmetic import make_operations
 from spinbench.mathematics.graphs.factor_tables import factor_tables
 from spinbench.mathematics.graphs.table_layouts import table_sweep
@@ -38,7 +38,7 @@ class Zanella(Method[Tables]):
     name: ClassVar[str] = "zanella"
     summary: ClassVar[str] = "locally balanced jumps of single variables (Barker), on any factor graph"
     model_form = "categorical"
-    single_site = True
+    profile = MethodProfile(single_site=True, family="chains at one temperature")
     conformance = Conformance(burn_in_first=True)
 
     @property

@@ -31,7 +31,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Estimate, Method, Model, Program, Reduction, State, Trace
+from spinbench.api import Backend, Engine, Estimate, Method, MethodProfile, Model, Program, Reduction, State, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
 from spinbench.foundation.parameters import check_choice, check_whole
@@ -69,6 +69,7 @@ class Blocks(Method[Tables]):
 
     name: ClassVar[str] = "blocks"
     summary: ClassVar[str] = "Gibbs sampling of blocks of bounded width, each drawn exactly; any factor graph"
+    profile = MethodProfile(family="chains at one temperature")
     model_form = "categorical"
     heaviest = "annealed"
 

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from spinbench.api import Engine, Estimate, Method, Model, Reduction, State, Trace
+from spinbench.api import Engine, Estimate, Method, MethodProfile, Model, Reduction, State, Trace
 from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.buckets.layout import Array, problem_of
 from spinbench.methods.buckets.weighing import estimate
@@ -79,6 +79,10 @@ class WeightedMiniBuckets(MiniBuckets):
 
     name: ClassVar[str] = "wmb"
     summary: ClassVar[str] = "weighted mini-buckets: an upper bound on log Z, and independent draws of bounded weight"
+    # of about half a second of passes on each backend, where its draws are others' starts
+    profile = MethodProfile(
+        family="weighted draws", starts={"numba": 50_000, "numpy": 1_000}, start_settings={"draws": True}
+    )
     kind = "draws"
 
     def __post_init__(self) -> None:

@@ -21,7 +21,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Array, Backend, Estimate, Index, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
+from spinbench.api import (
+    Array,
+    Backend,
+    Estimate,
+    Index,
+    Key,
+    Method,
+    MethodProfile,
+    Model,
+    PairwiseModel,
+    Program,
+    Reduction,
+    Trace,
+)
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics import claims, statistics
@@ -82,6 +95,7 @@ class CouplingFromThePast(Method[Tables]):
 
     name: ClassVar[str] = "cftp"
     summary: ClassVar[str] = "exact draws of attractive models by coupling from the past"
+    profile = MethodProfile(family="clusters")
 
     def __post_init__(self) -> None:
         check_choice(self, "marginals", Marginals)

@@ -15,7 +15,20 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Index, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
+from spinbench.api import (
+    Array,
+    Backend,
+    Estimate,
+    Index,
+    Key,
+    Method,
+    MethodProfile,
+    Model,
+    PairwiseModel,
+    Program,
+    Reduction,
+    Trace,
+)
 from spinbench.foundation.parameters import check_choice, check_whole
 from spinbench.mathematics.graphs.rows import compressed_rows
 from spinbench.mathematics.graphs.sweep_layouts import (
@@ -67,6 +80,7 @@ class SwendsenWang(Method[Tables]):
 
     name: ClassVar[str] = "swendsen_wang"
     summary: ClassVar[str] = "Swendsen-Wang clusters with fields, then a Gibbs sweep"
+    profile = MethodProfile(family="clusters")
 
     def __post_init__(self) -> None:
         check_whole(self, "sweeps", 0)

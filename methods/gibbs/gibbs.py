@@ -37,6 +37,7 @@ from spinbench.api import (
     Estimate,
     FactorGraph,
     Method,
+    MethodProfile,
     Model,
     PairwiseModel,
     Program,
@@ -105,7 +106,7 @@ class Gibbs(Method[Tables | GraphTables]):
     threads: int = 1
 
     model_form = "either"
-    single_site = True
+    profile = MethodProfile(single_site=True, family="chains at one temperature")
     name: ClassVar[str] = "gibbs"
     removed: ClassVar[Mapping[str, str]] = {
         "ladder": "log_z=chib_bar and log_z=stones know log Z at least as well",

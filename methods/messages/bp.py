@@ -13,7 +13,18 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Conformance, Estimate, Model, Namespace, Program, Reduction, Trace
+from spinbench.api import (
+    Array,
+    Backend,
+    Conformance,
+    Estimate,
+    MethodProfile,
+    Model,
+    Namespace,
+    Program,
+    Reduction,
+    Trace,
+)
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.parameters import check_choice, check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
@@ -67,6 +78,7 @@ class BeliefPropagation(FixedPointMethod[Tables]):
 
     name: ClassVar[str] = "bp"
     summary: ClassVar[str] = "loopy belief propagation; Bethe log Z, exact on trees"
+    profile = MethodProfile(family="messages")
     conformance = Conformance(exact_on_trees=True)
 
     def __post_init__(self) -> None:

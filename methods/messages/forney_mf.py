@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, ForneyModel, Model, Program, Reduction, Trace
+from spinbench.api import Array, Backend, Estimate, ForneyModel, MethodProfile, Model, Program, Reduction, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import deadline
 from spinbench.foundation.trees import OnHost
@@ -55,6 +55,7 @@ class ForneyMeanField(FixedPointMethod[FieldPlan]):
 
     name: ClassVar[str] = "forney_mf"
     summary: ClassVar[str] = "mean field on the edges of the Forney model; a lower bound on log Z"
+    profile = MethodProfile(family="messages")
 
     def __post_init__(self) -> None:
         check_merge(self.name, self.merge)

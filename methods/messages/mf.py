@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Index, Model, Namespace, Program, Reduction, Trace
+from spinbench.api import Array, Backend, Estimate, Index, MethodProfile, Model, Namespace, Program, Reduction, Trace
 from spinbench.foundation.arithmetic import take
 from spinbench.mathematics.graphs.ascent_layouts import Ascent, Entries, Neighbours, ascent
 from spinbench.mathematics.graphs.feasible_starts import feasible_states
@@ -60,6 +60,7 @@ class MeanField(FixedPointMethod[Tables]):
 
     name: ClassVar[str] = "mf"
     summary: ClassVar[str] = "naive mean field, a lower bound on log Z"
+    profile = MethodProfile(family="messages")
 
     @property
     def reductions(self) -> Mapping[str, Reduction]:

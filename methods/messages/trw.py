@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Conformance, Estimate, Model, Reduction, Trace
+from spinbench.api import Conformance, Estimate, MethodProfile, Model, Reduction, Trace
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.parameters import check_setting, is_int_at_least
 from spinbench.mathematics.graphs.lowering import lower
@@ -79,6 +79,7 @@ class TreeReweighted(FixedPointMethod[Tables]):
 
     name: ClassVar[str] = "trw"
     summary: ClassVar[str] = "tree-reweighted sum-product, an upper bound on log Z"
+    profile = MethodProfile(family="messages")
     conformance = Conformance(exact_on_trees=True)
 
     def __post_init__(self) -> None:

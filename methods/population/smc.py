@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spinbench.api import Backend, Estimate, Method, Model, Program, Reduction, Trace
+from spinbench.api import Backend, Estimate, Method, MethodProfile, Model, Program, Reduction, Trace
 from spinbench.foundation.parameters import check_setting, check_whole
 from spinbench.methods.gibbs.host_arrays import HostArrays
 from spinbench.methods.population.estimates import population_estimate, summarise_runs
@@ -68,6 +68,7 @@ class Annealed(Method[Tables]):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "annealed populations with an unbiased estimate of Z; AIS, population annealing"
+    profile = MethodProfile(family="annealing")
     model_form = "categorical"
 
     def __post_init__(self) -> None:

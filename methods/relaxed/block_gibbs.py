@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from spinbench.api import Array, Backend, Engine, Key, PairwiseModel, Program, State, Trace
+from spinbench.api import Array, Backend, Engine, Key, MethodProfile, PairwiseModel, Program, State, Trace
 from spinbench.foundation.parameters import check_choice
 from spinbench.mathematics.relaxation.density import Relaxation, relax
 from spinbench.methods.relaxed import family
@@ -55,6 +55,7 @@ class BlockGibbs(RelaxedMethod):
 
     name: ClassVar[str] = "block_gibbs"
     summary: ClassVar[str] = "block Gibbs on the Gaussian relaxation p(x, s)"
+    profile = MethodProfile(family="chains at one temperature")
     more_diagonals: ClassVar[tuple[str, ...]] = ("auto",)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from spinbench.api import Backend, Engine, Program, Reduction, State, Trace
+from spinbench.api import Backend, Engine, MethodProfile, Program, Reduction, State, Trace
 from spinbench.errors import SpinbenchError
 from spinbench.foundation.parameters import check_choice, check_setting
 from spinbench.mathematics.relaxation.density import Relaxation
@@ -66,6 +66,7 @@ class DHMC(RelaxedMethod):
 
     name: ClassVar[str] = "dhmc"
     summary: ClassVar[str] = "Hamiltonian Monte Carlo on the Gaussian relaxation p(x)"
+    profile = MethodProfile(family="chains at one temperature")
 
     def __post_init__(self) -> None:
         check_choice(self, "form", DHMCForm)

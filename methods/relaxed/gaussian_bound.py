@@ -13,7 +13,19 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from spinbench.api import Array, Backend, Estimate, Key, Method, Model, PairwiseModel, Program, Reduction, Trace
+from spinbench.api import (
+    Array,
+    Backend,
+    Estimate,
+    Key,
+    Method,
+    MethodProfile,
+    Model,
+    PairwiseModel,
+    Program,
+    Reduction,
+    Trace,
+)
 from spinbench.api.bounds import BoundRequest, Finding, MethodBounds
 from spinbench.errors import UnsupportedError
 from spinbench.foundation import deadline
@@ -52,6 +64,7 @@ class GaussianBound(Method[GaussianFit]):
 
     name: ClassVar[str] = "gaussian_bound"
     summary: ClassVar[str] = "Gaussian upper bound on log Z of dense binary models, and draws of bounded weight"
+    profile = MethodProfile(family="weighted draws")
     model_form = "pairwise"
     kind = "draws"
 

@@ -32,6 +32,7 @@ from spinbench.api import (
     Conformance,
     Estimate,
     Method,
+    MethodProfile,
     Model,
     PairwiseModel,
     Program,
@@ -80,6 +81,7 @@ class ParallelTempering(Method[Tables]):
         "houdayer": "more sweeps or more chains reach the same errors",
     }
     summary: ClassVar[str] = "parallel tempering with non-reversible swaps; log Z by bridges between rungs"
+    profile = MethodProfile(family="tempering")
     model_form = "categorical"
     conformance = Conformance(burn_in_first=True)
     heaviest = "cooled"

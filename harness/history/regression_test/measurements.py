@@ -14,6 +14,7 @@ import numpy as np
 from spinbench.history.axes import Metric
 from spinbench.history.journal import finite_values
 from spinbench.history.regression_test.noise import FloatArray
+from spinbench.inference import kernels
 from spinbench.measuring import record_parts, record_types
 
 MIN_BATCHES = 16
@@ -23,8 +24,6 @@ MIN_RUN_SECONDS = 1e-3
 MAX_SLOWDOWN = 1.15
 # Largest relative difference between equal numbers that are summed in another order.
 ROUNDING_ERROR = 1e-6
-# Parts of the environment that must be equal for times to be comparable.
-MACHINE_PARTS = ("cpu", "cores", "python", "numpy", "numba", "llvmlite", "jax", "torch")
 
 NO_TIMES = "their records hold no times of single steps"
 
@@ -56,7 +55,7 @@ class Run:
         samples: logarithm of their number; NaN where it is not known.
         fixed: whether the budget was in samples.
         timed: batches that were timed, and the seconds of all of them; None where the record is older than that.
-        machine: values of `PARTS`; None where the process died before it could tell.
+        machine: values of `names_of_machine_parts`; None where the process died before it could tell.
         yardstick: seconds of a fixed loop before and after the run; empty where that was not measured.
         waited: share of the run for which others had the processor; None where that is not known.
         disturbed: whether the measuring process was oversubscribed.
@@ -167,12 +166,18 @@ def _log_metric(record: record_types.Record, metric: Metric) -> float | None:
     return None
 
 
+def names_of_machine_parts() -> list[str]:
+    """Parts of the environment that must be equal for times to be comparable; other libraries' packages are none."""
+    packages = (kernels.backend_profile(name).packages for name in kernels.backends_by_preference())
+    return ["cpu", "cores", "python", "numpy", *(package for group in packages for package in group)]
+
+
 def machine_parts(environment: record_parts.Environment) -> tuple[str, ...] | None:
-    """The values of `PARTS`; None where nothing is known."""
+    """The values of `names_of_machine_parts`; None where nothing is known."""
     if environment == record_parts.Environment():
         return None
     parts = {"cpu": environment.cpu, "cores": environment.cores, "python": environment.python, **environment.versions}
-    return tuple(str(parts.get(part) or "") for part in MACHINE_PARTS)
+    return tuple(str(parts.get(part) or "") for part in names_of_machine_parts())
 
 
 def most_common_machine(runs: Runs) -> tuple[str, ...] | None:
@@ -243,7 +248,7 @@ def stack_blocks(
 
 def machine_differences(first: Sequence[str], second: Sequence[str]) -> str:
     """In what two machines differ: "numba 0.60.0 and 0.61.0"."""
-    pairs = zip(MACHINE_PARTS, first, second, strict=True)
+    pairs = zip(names_of_machine_parts(), first, second, strict=True)
     return ", ".join(f"{part} {a or 'unknown'} and {b or 'unknown'}" for part, a, b in pairs if a != b)
 
 

@@ -15,7 +15,7 @@ from spinbench.inference.advising.advice import Advice, Entry, conclude, narrow_
 from spinbench.inference.advising.candidates import parse, prepare
 from spinbench.inference.advising.entrant import Entrant
 from spinbench.inference.advising.exact_and_bounds import answer_exactly, quick_bounds
-from spinbench.inference.advising.portfolio import choose
+from spinbench.inference.advising.portfolio import choose, read_table
 from spinbench.inference.advising.race import Race, Watch, entrants_of
 from spinbench.inference.advising.ranking import TARGETS, Target, View
 from spinbench.inference.budget import Budget, check_whole, parse_seconds
@@ -63,7 +63,7 @@ def advise(
         raise SpinbenchError(f"target={target!r} was given; marginals and log_z are allowed")
     check_whole("seed", seed, 0)
     check_whole("chains", chains, 1)
-    entered, ask_exact = parse(candidates)
+    entered, ask_exact = parse(candidates, read_table().methods)
     with whole(f"advice on {model.name}") as say, deadline.budgets_on(cpu=cpu):
 
         def tell(entrants: Sequence[Entrant], now: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -9,35 +10,11 @@ from typing import Any
 
 from spinbench.api import Method
 from spinbench.errors import SpinbenchError
-from spinbench.foundation import plugins
+from spinbench.foundation import defaults, plugins
 from spinbench.foundation.remarks import unknown_name
 from spinbench.inference import kernels, registry
 from spinbench.inference.runner import run
 from spinbench.models import PairwiseModel
-
-# Methods of which `portfolio` chooses. Those of plugins follow.
-DEFAULT: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("gibbs", {}),
-    ("wmb", {}),
-    ("bp", {}),
-    ("pt", {}),
-    ("smc", {}),
-    ("blocks", {"size": 4096}),
-    ("swendsen_wang", {}),
-    ("blocks", {}),
-)
-INTERPRETED = "numpy"
-
-# Methods of one kind fail in the same way (all chains at one temperature miss the same mode) and cannot confirm each
-# other. A method that is not listed is a kind of its own.
-KINDS = {
-    **dict.fromkeys(("gibbs", "blocks", "block_gibbs", "dhmc", "metropolis", "zanella"), "chains at one temperature"),
-    **dict.fromkeys(("swendsen_wang", "cftp"), "clusters"),
-    **dict.fromkeys(("pt", "tempered_transitions"), "tempering"),
-    "smc": "annealing",
-    **dict.fromkeys(("wmb", "gaussian_bound", "importance", "rejection"), "weighted draws"),
-    **dict.fromkeys(("bp", "mf", "trw", "forney_mf"), "messages"),
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +35,7 @@ class Candidate:
     @property
     def kind(self) -> str:
         """How it goes about it: candidates of other kinds err in other ways."""
-        return KINDS.get(self.method, self.method)
+        return (self.instance or registry.method_class(self.method)).profile.family or self.method
 
     @property
     def label(self) -> str:
@@ -80,32 +57,42 @@ class Candidate:
 
     def without_compilation(self) -> Candidate | None:
         """The same method where nothing has to be compiled, for where that takes longer than there is."""
-        if self.backend == INTERPRETED or not registry.support(self.method, INTERPRETED).runs:
+        if self.backend == defaults.INTERPRETED or not registry.support(self.method, defaults.INTERPRETED).runs:
             return None
-        return Candidate(self.method, INTERPRETED, self.settings, self.instance)
+        return Candidate(self.method, defaults.INTERPRETED, self.settings, self.instance)
 
 
-def default() -> list[Candidate]:
-    """Built-in methods of the table and all of plugins, each on the first backend that runs it."""
-    others: list[tuple[str, Mapping[str, object]]] = [
-        (name, {}) for name in registry.names("methods") if not plugins.is_own("methods", name)
+def default(recorded: Iterable[str]) -> list[Candidate]:
+    """Methods whose errors are recorded, such as "blocks(size=4096)", and those of plugins with their variants, each on
+    the first backend that runs it."""
+    pairs: list[tuple[str, str | None, Mapping[str, object]]] = [
+        (name, _first_backend(name), settings) for name, settings in map(_parse_recorded, recorded)
     ]
-    pairs = [(name, _first_backend(name), settings) for name, settings in (*DEFAULT, *others)]
+    for name in registry.names("methods"):
+        if not plugins.is_own("methods", name) and (backend := _first_backend(name)):
+            pairs += [(name, backend, settings) for settings in registry.method_class(name).profile.variants]
     return [Candidate(name, backend, settings) for name, backend, settings in pairs if backend is not None]
 
 
-def parse(candidates: Sequence[object] | None) -> tuple[list[Candidate], bool]:
+def _parse_recorded(label: str) -> tuple[str, dict[str, object]]:
+    name, _, settings = label.removesuffix(")").partition("(")
+    pairs = (pair.split("=") for pair in settings.split(",") if pair)
+    return name, {setting: json.loads(value) for setting, value in pairs}
+
+
+def parse(candidates: Sequence[object] | None, recorded: Iterable[str]) -> tuple[list[Candidate], bool]:
     """Candidates, and whether the exact answer is among them.
 
     Args:
         candidates: names "gibbs" or "gibbs.numpy", methods with settings, such as ("wmb", {"ibound": 6}), or pairs of
             either and a backend; None: `default`.
+        recorded: names of those whose errors are recorded.
 
     Raises:
         SpinbenchError: there are none, an unknown name, or a pair that does not run.
     """
     if candidates is None:
-        return default(), True
+        return default(recorded), True
     if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
         raise SpinbenchError(f"candidates={candidates!r} was given; a list of methods is needed, or None for all")
     parts: list[Candidate] = []
@@ -152,15 +139,13 @@ def _first_backend(method: str) -> str | None:
 
 
 def prepare(candidates: Iterable[Candidate]) -> None:
-    """Import, once before processes are forked, what built-in candidates run; each would load it for itself.
-
-    JAX does not survive a fork once it has begun.
-    """
+    """Import, once before processes are forked, what built-in candidates run; each would load it for itself."""
     _compile_shared()
     for candidate in candidates:
-        if candidate.backend == "numba":
-            _compiler()
-        if candidate.backend != "jax":
+        profile = kernels.backend_profile(candidate.backend)
+        if profile.before_fork is not None:
+            profile.before_fork()
+        if profile.survives_fork:
             for point in kernels.candidates(candidate.method, candidate.backend):
                 if plugins.distribution(point) == plugins.OWN:
                     kernels.load(point)
@@ -169,17 +154,4 @@ def prepare(candidates: Iterable[Candidate]) -> None:
 @lru_cache
 def _compile_shared() -> None:
     pair = PairwiseModel.from_edges([0.0, 0.0], [(0, 1)], [1.0])
-    run(pair, "gibbs", "numpy", 2, burn_in=1, chains=2)
-
-
-@lru_cache
-def _compiler() -> None:
-    """Numba's own tables, which it fills when it compiles for the first time."""
-    registry.backend_class("numba")()
-    from numba import njit
-
-    njit()(_nothing)()
-
-
-def _nothing() -> int:
-    return 0
+    run(pair, defaults.METHOD, defaults.INTERPRETED, 2, burn_in=1, chains=2)

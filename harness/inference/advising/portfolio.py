@@ -94,7 +94,8 @@ def choose(model: Model, candidates: Sequence[Candidate], target: Target) -> Cho
     weights = likeness(table, model_features)
     if target == "marginals" and model_features[NAMES.index("log2_field")] <= np.log2(WEAKEST):
         # Without fields a fixed point keeps the symmetry of states, which draws break.
-        symmetric = [columns[each.name_with_settings] for each in left.values() if each.kind == "messages"]
+        fixed_points = [each for each in left.values() if each.method_with_settings.kind == "iteration"]
+        symmetric = [columns[each.name_with_settings] for each in fixed_points]
         errors = np.where(np.isin(np.arange(errors.shape[1]), symmetric), errors.min(), errors)
     expected = {label: weights @ errors[:, columns[left[label].name_with_settings]] for label in left}
     worst = max(min(expected.values()) + HOPELESS, np.log10(LARGEST[target]))

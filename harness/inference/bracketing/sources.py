@@ -13,16 +13,13 @@ import numpy as np
 from spinbench.api.bounds import Bound, BoundRequest, BoundSource, Finding
 from spinbench.errors import BrokenPluginError, IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline, plugins
-from spinbench.inference import answers, binding, budget, registry, runner
+from spinbench.inference import answers, binding, budget, kernels, registry, runner
 from spinbench.inference.checks import best_states
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators
 from spinbench.models.simplification import compute_simplification
 from spinbench.reference.choice import Limits, candidates, first_answer
 from spinbench.reference.problem import Problem
 from spinbench.reference.solver import Solver
-
-# In order of preference.
-BACKENDS = ("numba", "numpy")
 
 
 @dataclass(frozen=True)
@@ -150,12 +147,13 @@ class ExactAnswer(BoundSource):
 
 
 def _backend(method: str) -> str:
-    """The first that runs it here.
+    """The first that runs it here, and in processes that are forked.
 
     Raises:
         SpinbenchError: none does.
     """
-    supports = {backend: registry.support(method, backend) for backend in BACKENDS}
+    names = [name for name in kernels.backends_by_preference() if kernels.backend_profile(name).survives_fork]
+    supports = {backend: registry.support(method, backend) for backend in names}
     first = next((backend for backend, support in supports.items() if support.runs), None)
     if first is None:
         raise SpinbenchError("; ".join(support.reason for support in supports.values()))

@@ -12,6 +12,7 @@ import numpy as np
 
 from spinbench.api import LogZKind, Method
 from spinbench.errors import BrokenPluginError, SpinbenchError
+from spinbench.foundation import defaults
 from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.parameters import assignments
 from spinbench.foundation.remarks import plus_minus, printable
@@ -139,7 +140,7 @@ def _make_method(name: str, settings: dict[str, object]) -> Method:
 def _default_backend(method: Method, request: Wish) -> str:
     backends = kernels.backends_by_preference()
     runs = (name for name in backends if registry.support(method, name, request).runs)
-    return next(runs, kernels.PREFERRED_BACKENDS[0])
+    return next(runs, defaults.BACKEND)
 
 
 def _result_sentences(answer: Result) -> list[str]:

@@ -11,7 +11,7 @@ from itertools import product
 from rich.progress import track
 
 from spinbench.errors import SpinbenchError, UnsupportedError
-from spinbench.foundation import deadline, folders
+from spinbench.foundation import deadline, defaults, folders
 from spinbench.inference import registry, runner
 from spinbench.inference.bracketing.sources import load, load_sources
 from spinbench.models import FactorGraph, Model, generators
@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
             # Methods refuse models that they do not support.
             with suppress(SpinbenchError):
                 runner.run(MODELS[kind](), method, backend, SAMPLES, chains=chains, precision=arguments.precision)
-        if backend == "numba" and not arguments.method:
+        if backend == defaults.BACKEND and not arguments.method:
             for kind in ("grid", "three states"):
                 load(MODELS[kind](), load_sources(assumed=False)[0])
     number = len({method for method, _, _ in cells})

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import spinbench
+from spinbench.inference import kernels
 from spinbench.measuring import isolation, process_state, provenance, records
 from spinbench.measuring.in_process import measure_here
 from spinbench.measuring.isolation import WorkerPool
 from spinbench.measuring.measure import extract_cell, measure_cell
-from spinbench.measuring.process_state import CACHE_VARIABLES
 from spinbench.metrics import registry
 
 GIT = {"commit": "0" * 40, "dirty": False, "diff": None}
@@ -242,7 +242,7 @@ def test_a_file_that_changes_while_it_is_measured_gives_no_result(tmp_path: Path
 
 def test_jax_cell_is_compiled_once_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fresh at first; warm in the same process; cached in the next."""
-    for name in CACHE_VARIABLES:  # the usual folders are those of all tests
+    for name in kernels.cache_variables():  # the usual folders are those of all tests
         monkeypatch.setenv(name, str(tmp_path / name))
     config = cell(
         method={"name": "block_gibbs"}, backend={"name": "jax", "device": "cpu", "precision": "float64"}, chains=3
@@ -260,7 +260,7 @@ def test_files_of_another_process_look_fresh_to_what_compiles(
     backend: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As far as files tell; what compiles nothing is not fresh because others compile."""
-    monkeypatch.setenv(CACHE_VARIABLES[0], str(tmp_path))
+    monkeypatch.setenv(kernels.cache_variables()[0], str(tmp_path))
     with process_state.detect_compilation(backend, warm=backend == "jax") as found:
         (tmp_path / "of another process").touch()
     assert found["kind"] == kind
@@ -270,7 +270,7 @@ def test_only_a_cache_of_its_own_tells_the_seconds_of_a_compilation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files that appear in a shared one may be another process's: there, nothing is tracked."""
-    for name in CACHE_VARIABLES:
+    for name in kernels.cache_variables():
         monkeypatch.setenv(name, str(tmp_path / name))
         (tmp_path / name).mkdir()
     config = cell(method={"name": "mf"}, backend={"name": "jax", "device": "cpu", "precision": "float64"}, chains=3)

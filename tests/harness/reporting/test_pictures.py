@@ -20,6 +20,7 @@ from rich.console import Console
 from small_records import BOUNDED, RECORDS, make, typed
 
 from spinbench.errors import SpinbenchError
+from spinbench.foundation import defaults
 from spinbench.reporting import (
     accuracy_plots,
     brackets,
@@ -189,7 +190,7 @@ def looks_of(methods: list[str], backends: tuple[str, ...] = ("numba",)) -> Plot
     return PlotStyles.from_rows(rows)
 
 
-@pytest.mark.parametrize(("group", "known"), [("methods", plotting.METHOD_ORDER), ("backends", plotting.BACKEND_ORDER)])
+@pytest.mark.parametrize(("group", "known"), [("methods", defaults.METHOD_ORDER), ("backends", defaults.BACKEND_ORDER)])
 def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> None:
     points = entry_points(group=f"spinbench.{group}")
     assert set(known) == {point.name for point in points if point.value.startswith("spinbench.")}
@@ -198,12 +199,12 @@ def test_what_spinbench_has_has_a_place(group: str, known: tuple[str, ...]) -> N
 
 def test_no_two_look_alike() -> None:
     count = len(plotting.METHOD_STYLES)
-    names = [*plotting.METHOD_ORDER, *(f"plugin{i}" for i in range(count - len(plotting.METHOD_ORDER)))]
+    names = [*defaults.METHOD_ORDER, *(f"plugin{i}" for i in range(count - len(defaults.METHOD_ORDER)))]
     found = looks_of(names)
     assert len({(found.colours[name], found.fills[name]) for name in names}) == count
     assert set(looks_of([*names, "one_more"]).colours) == {*names, "one_more"}
     count = len(plotting.BACKEND_STYLES)
-    names = [*plotting.BACKEND_ORDER, *(f"plugin{i}" for i in range(count - len(plotting.BACKEND_ORDER)))]
+    names = [*defaults.BACKEND_ORDER, *(f"plugin{i}" for i in range(count - len(defaults.BACKEND_ORDER)))]
     assert len(set(looks_of(["gibbs"], tuple(names)).lines.values())) == count
 
 

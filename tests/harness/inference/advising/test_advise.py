@@ -10,7 +10,7 @@ import pytest
 
 import spinbench
 from spinbench.errors import BudgetError, IntractableError, SpinbenchError, UnknownNameError
-from spinbench.inference.advising import candidates
+from spinbench.inference.advising import candidates, portfolio
 from spinbench.inference.advising.advice import sweep_command
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.budget import Budget
@@ -93,9 +93,11 @@ def test_what_is_too_wide_or_takes_too_long_is_not_begun(
 
 
 def test_candidates_are_names_pairs_and_methods() -> None:
-    found, exact = candidates.parse(["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"])
+    found, exact = candidates.parse(
+        ["exact", "gibbs", "gibbs", ("pt", "numpy"), (Blocks(size=64), "numpy"), "bp.jax"], ()
+    )
     assert exact
-    (one,), exact = candidates.parse([("wmb", {"ibound": 6})])
+    (one,), exact = candidates.parse([("wmb", {"ibound": 6})], ())
     assert (one.method, dict(one.settings), exact) == ("wmb", {"ibound": 6}, False)
     assert [one.label for one in found] == ["gibbs.numba", "pt.numpy", "blocks(size=64).numpy", "bp.jax"]
     assert found[2].method_with_settings == Blocks(size=64)
@@ -103,7 +105,13 @@ def test_candidates_are_names_pairs_and_methods() -> None:
     assert other is not None
     assert other.label == "gibbs.numpy"
     assert other.without_compilation() is None
-    assert {one.name_with_settings for one in candidates.default()} >= {"gibbs", "wmb", "bp", "pt", "blocks(size=4096)"}
+    assert {one.name_with_settings for one in candidates.default(portfolio.read_table().methods)} >= {
+        "gibbs",
+        "wmb",
+        "bp",
+        "pt",
+        "blocks(size=4096)",
+    }
 
 
 @pytest.mark.parametrize(
