@@ -34,8 +34,8 @@ def load(source: Any, *, evidence: Evidence | None = None, name: str | None = No
     Args:
         source: a path (of a format that `spinbench list` shows, by suffix and content, gzipped or not), the name of a
             shipped model, a PairwiseModel or FactorGraph, a dimod BinaryQuadraticModel or DiscreteQuadraticModel, a
-            discrete network or factor graph of pgmpy, a NetworkX graph, a fitted BernoulliRBM of scikit-learn, or
-            arrays (biases, W) or (biases, edges, couplings).
+            discrete network or factor graph of pgmpy or pyAgrum, a NetworkX graph, a fitted BernoulliRBM of
+            scikit-learn, or arrays (biases, W) or (biases, edges, couplings).
         evidence: path of a `.evid` file, "VARIABLE=STATE" by names or numbers, one a line, or {variable: state};
             observed variables are removed (see `condition`). Soft evidence is {variable: likelihoods of its states}, a
             factor more.
@@ -94,8 +94,10 @@ def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
         raise ModelError(f"beta = {beta} was given, but only a quadratic model of dimod's has energies to scale")
     if isinstance(source, PairwiseModel | FactorGraph):
         return source if name is None else replace(source, name=name)
-    if objects.is_pgmpy_object(source):
+    if objects.is_object_of("pgmpy", source):
         return objects.from_pgmpy(source, name=name)
+    if objects.is_object_of("pyagrum", source):
+        return objects.from_pyagrum(source, name=name)
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return bqm.from_networkx(source, name=name)
     if hasattr(source, "components_") and hasattr(source, "intercept_visible_"):
@@ -110,8 +112,8 @@ def _read_source(source: Any, name: str | None, beta: float | None) -> Model:
         return model
     raise ModelError(
         f"a model cannot be made of a {type(source).__name__}; a path, a shipped model's name, a PairwiseModel, a "
-        "FactorGraph, a BinaryQuadraticModel, a DiscreteQuadraticModel, a network of pgmpy, a NetworkX graph, a "
-        "fitted BernoulliRBM, (biases, W) or (biases, edges, couplings) can"
+        "FactorGraph, a BinaryQuadraticModel, a DiscreteQuadraticModel, a network of pgmpy or pyAgrum, a NetworkX "
+        "graph, a fitted BernoulliRBM, (biases, W) or (biases, edges, couplings) can"
     )
 
 

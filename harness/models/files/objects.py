@@ -1,5 +1,5 @@
-"""Objects of pgmpy (discrete Bayesian and Markov networks, factor graphs, cluster graphs and junction trees) and of
-scikit-learn (restricted Boltzmann machines), neither of which is imported.
+"""Objects of pgmpy (discrete Bayesian and Markov networks, factor graphs, cluster graphs and junction trees), pyAgrum
+(Bayesian networks, Markov random fields) and scikit-learn (restricted Boltzmann machines), none of which is imported.
 
 Most of pgmpy's are NetworkX graphs, too, whose edges carry no numbers: the factors are the model.
 """
@@ -23,9 +23,9 @@ _FACTOR_GRAPHS = frozenset({"FactorGraph"})
 _CLUSTER_GRAPHS = frozenset({"ClusterGraph"})
 
 
-def is_pgmpy_object(source: object) -> bool:
-    """Whether the object's class, or one that it is derived from, is pgmpy's."""
-    return any(cls.__module__.partition(".")[0] == "pgmpy" for cls in type(source).__mro__)
+def is_object_of(package: str, source: object) -> bool:
+    """Whether the object's class, or one that it is derived from, is the package's."""
+    return any(cls.__module__.partition(".")[0] == package for cls in type(source).__mro__)
 
 
 def from_pgmpy(source: Any, *, name: str | None = None) -> FactorGraph:
@@ -81,6 +81,33 @@ def _list_variables(source: Any, class_names: set[str]) -> list[Hashable]:
         nodes = [node for node in source.nodes if not hasattr(node, "values")]
         return [node for node in nodes if node in named or not source.degree(node)]
     return list(source.nodes)
+
+
+def from_pyagrum(source: Any, *, name: str | None = None) -> FactorGraph:
+    """The product of an object's factors, or of its conditional distributions; variables become labels.
+
+    Raises:
+        ModelError: neither a Bayesian network nor a Markov random field, or a negative number.
+    """
+    classes = {cls.__name__ for cls in type(source).__mro__}
+    if "BayesNet" in classes:
+        tensors = [source.cpt(node) for node in source.nodes()]
+    elif "MarkovRandomField" in classes:
+        tensors = [source.factor(scope) for scope in source.factors()]
+    else:
+        raise ModelError(
+            f"{name or 'pyagrum'}: a model cannot be made of pyAgrum's {type(source).__name__}; BayesNet and "
+            "MarkovRandomField can"
+        )
+    variables = {v.name(): tuple(v.labels()) for v in map(source.variable, sorted(source.nodes()))}
+    index = {variable: v for v, variable in enumerate(variables)}
+    return FactorGraph.from_tables(
+        [len(labels) for labels in variables.values()],
+        [([index[v] for v in tensor.names], tensor.toarray().T) for tensor in tensors],  # the last variable comes first
+        name=name or source.propertyWithDefault("name", "") or "pyagrum",
+        labels=tuple(variables),
+        state_names=variables,
+    )
 
 
 def build_rbm(
