@@ -27,6 +27,15 @@ def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def format_seconds(seconds: float) -> str:
+    """A duration to two digits, "0.31 s", "151 s" or "3 h"."""
+    if seconds >= 1e9:
+        return "more than 30 years"
+    if seconds >= 7200:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.2g} s"
+
+
 @cache
 def remark(sentence: str) -> None:
     """Say something once in a process: on standard error, as Hydra turns logging off."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference import initial_states, registry, request
 from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
 from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
@@ -97,8 +98,8 @@ class Mixing:
         pairs = f"{len(self.times)} pairs, lag {self.lag}"
         if self.met < 1:
             met = int((self.times >= 0).sum())
-            return [f"not resolved: {met} of {pairs}, have met in {self.ran} sweeps and {self.seconds:.3g} s"]
-        about = f"the estimate is {self.estimate}; {pairs}, in {self.seconds:.3g} s"
+            return [f"not resolved: {met} of {pairs}, have met in {self.ran} sweeps and {format_seconds(self.seconds)}"]
+        about = f"the estimate is {self.estimate}; {pairs}, in {format_seconds(self.seconds)}"
         if self.sweeps is None:
             return [f"not resolved: too few pairs for 95 % confidence in a distance below {self.tv:g}; {about}"]
         return [f"{self.method}: total variation below {self.tv:g} after {self.sweeps} sweeps, 95 % sure; {about}"]

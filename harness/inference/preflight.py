@@ -14,6 +14,7 @@ from spinbench.api import Engine, Method, State, Tables, Tier, Trace
 from spinbench.api.old_members import predict_planning
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.budget import Budget, step_updates
 from spinbench.inference.schedule import BATCH_SECONDS, LOADING
 from spinbench.models import Model
@@ -118,9 +119,9 @@ def planning(method: Method, model: Model, budget: Budget | None) -> Iterator[No
             deadline.require(predict_planning(method, model))
             yield
     except deadline.OverdueError as overdue:
-        takes = f"more than {max(room, LOADING):.2g} s"
+        takes = f"more than {format_seconds(max(room, LOADING))}"
         if overdue.args:
-            takes = f"about {overdue.args[0]:.2g} s"
+            takes = f"about {format_seconds(overdue.args[0])}"
         raise UnsupportedError(
             f"{method.name}: planning takes {takes} for {model.name}, and a budget of {budget} was given; "
             "give more seconds, or count samples"
@@ -135,7 +136,7 @@ def check_step(method: Method, tables: Tables, tier: Tier, budget: Budget, chain
     if least > budget.seconds:
         raise BudgetError(
             f"{method.name}: a budget of {budget} is too short: a sample of {chains} chains takes at least "
-            f"{least:.2g} s; give more seconds, or fewer chains"
+            f"{format_seconds(least)}; give more seconds, or fewer chains"
         )
 
 

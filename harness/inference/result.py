@@ -296,7 +296,8 @@ class Result:
         notes = "".join(f"; {note}" for note in self.notes)
         return (
             f"Result({self.method} on {self.backend}, model {self.model!r}: {answer}, "
-            f"{self.samples} samples x {self.chains} chains in {self.seconds.run:.3g} s, {self.status}{notes})"
+            f"{self.samples} samples x {self.chains} chains in "
+            f"{remarks.format_seconds(self.seconds.run)}, {self.status}{notes})"
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from spinbench.api.trace import Trace
 from spinbench.errors import BudgetError
 from spinbench.foundation import deadline
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.budget import Budget
 
 # Shortest batch in seconds under a budget in seconds, long compared with the cost of a call.
@@ -143,7 +144,8 @@ class TimeSchedule(Schedule):
             self.burn_in = max(1, round(budget.seconds / 10 / seconds_per_step))
         if self._is_late(clock.spent - clock.idle_seconds + seconds_per_step):
             raise BudgetError(
-                f"a budget of {budget} is too short: a sample takes {seconds_per_step:.3g} s; give more seconds"
+                f"a budget of {budget} is too short: a sample takes {format_seconds(seconds_per_step)}; give "
+                "more seconds"
             )
 
     @property
@@ -179,8 +181,8 @@ class TimeSchedule(Schedule):
         self._end += min(clock.idle_seconds, max(0.0, clock.spent - MAX_BURN_IN * self._end))
         if clock.spent >= self._end or self._is_late(clock.spent + self._per_step):
             raise BudgetError(
-                f"a budget of {self._budget} ended within burn-in ({burn_in} samples took {clock.spent:.3g} s); "
-                "give more seconds or less burn_in"
+                f"a budget of {self._budget} ended within burn-in ({burn_in} samples took "
+                f"{format_seconds(clock.spent)}); give more seconds or less burn_in"
             )
 
     def batches(self) -> Iterator[int]:

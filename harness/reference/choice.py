@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from spinbench.errors import BrokenPluginError, IntractableError, ModelError, UnsupportedError
 from spinbench.foundation import deadline
-from spinbench.foundation.remarks import left_out, unknown_name
+from spinbench.foundation.remarks import format_seconds, left_out, unknown_name
 from spinbench.models import Model
 from spinbench.reference.orders import goatd
 from spinbench.reference.orders.order import SEARCH_SHARE
@@ -205,8 +205,8 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
     needed, seconds = solver.memory(marginals=marginals), solver.predict_seconds(marginals=marginals)
     allowed = f"{_format_bytes(limits.max_bytes)} is allowed (max_gib)"
     if limits.seconds < math.inf:
-        allowed += f" and {limits.seconds:.3g} s (budget)"
-    took = f"{_format_bytes(needed)} of memory and {_format_seconds(seconds)}, and {allowed}"
+        allowed += f" and {limits.seconds:g} s (budget)"
+    took = f"{_format_bytes(needed)} of memory and {format_seconds(seconds)}, and {allowed}"
     if (count := getattr(getattr(solver, "order", None), "unsearched", 0)) > 0:
         return math.inf, f"{solver.name} searches for no order of {count} variables that are in no chain and on no tree"
     if not solver.complete:
@@ -215,14 +215,6 @@ def _refusal(solver: Solver, limits: Limits, *, marginals: bool) -> tuple[float,
     slices = getattr(solver, "count", 1)
     in_slices = "" if slices == 1 else f" in {slices} slices"
     return needed, f"{solver.name}{solver.detail} {width}would take{in_slices} {took}"
-
-
-def _format_seconds(seconds: float) -> str:
-    if seconds >= 1e9:
-        return "more than 30 years"
-    if seconds >= 7200:
-        return f"{seconds / 3600:.0f} h"
-    return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.2g} s"
 
 
 def _format_bytes(count: int) -> str:

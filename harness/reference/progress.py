@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from spinbench.foundation.remarks import format_seconds
+
 
 class Progress(NamedTuple):
     """Slices of an elimination that are done, of those in all, one where it is whole.
@@ -32,13 +34,13 @@ class Progress(NamedTuple):
         """In words; `planning_seconds` are those before it, of reading and planning."""
         memory, left = f"{self.bytes / 2**30:.2g} GiB", self.seconds_left
         if self.total == 0:
-            best = f"the best so far has width {self.width} and would take {memory} and {left:.2g} s"
+            best = f"the best so far has width {self.width} and would take {memory} and {format_seconds(left)}"
             return f"searching for an elimination order; {best}"
         if math.isnan(left):
-            limit = "as long as it takes" if self.limit_seconds == math.inf else f"{self.limit_seconds:.3g} s at most"
+            limit = "as long as it takes" if self.limit_seconds == math.inf else f"{self.limit_seconds:g} s at most"
             return f"{memory} or more, counting for {limit}"
         if self.total == 1:
-            return f"{memory}, predicted to take {planning_seconds + left:.2g} s"
+            return f"{memory}, predicted to take {format_seconds(planning_seconds + left)}"
         return f"{memory}, {self.done} of {self.total} slices, about {left:.0f} s left"
 
 

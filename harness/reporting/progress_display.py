@@ -16,6 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spinbench.foundation.remarks import format_seconds
 from spinbench.foundation.trees import flatten
 from spinbench.inference.notebook.progress import CellOutput, current_cell_output
 from spinbench.measuring.records import RecordError, read_record
@@ -247,7 +248,7 @@ def describe_outcome(record: record_types.Record | None) -> tuple[str, str]:
     if (rmse := record.metric("marginal_rmse").value) is not None:
         parts.append(f"RMSE {rmse:.2g}")
     result = record.result
-    parts.append(f"{result.samples} samples x {result.chains} chains in {result.timing.run:.3g} s")
+    parts.append(f"{result.samples} samples x {result.chains} chains in {format_seconds(result.timing.run)}")
     if result.compilation == "fresh":
-        parts.append(f"compiled in {result.timing.compile:.2g} s")
+        parts.append(f"compiled in {format_seconds(result.timing.compile)}")
     return ", ".join(parts), "green"

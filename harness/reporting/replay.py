@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from spinbench.foundation.remarks import format_seconds
 from spinbench.foundation.trees import flatten
 from spinbench.measuring import record_parts, records
 from spinbench.measuring.record_types import Record, parse_record
@@ -77,7 +78,7 @@ def render_record(record: Record) -> list[RenderableType]:
         "key": record.key,
         "id": record.id,
         "started": f"{datetime.fromtimestamp(record.started_at, UTC):%Y-%m-%d %H:%M:%S} UTC",
-        "duration": f"{record.duration:.3g} s",
+        "duration": format_seconds(record.duration),
         "family": record.family,
         "protocol": record.protocol,
         **flatten({"git": record["git"], "plugins": record.plugins or {}}),

@@ -223,7 +223,7 @@ HARNESS = Path(__file__).resolve().parents[2] / "harness"
 # Papers and templates are about methods by name, and the defaults are names.
 APART = ("papers/", "scaffold/", "foundation/defaults.py")
 # Names that also say something else: a grade of log Z, and libraries that the harness itself uses.
-OTHER_MEANINGS = ("exact", "numpy", "pgmpy")
+OTHER_MEANINGS = ("exact", "numpy", "pgmpy", "pyagrum")
 # Texts that are names, and imports from `spinbench.methods` and `spinbench.backends`, by file. These numbers may fall.
 NAMED = {
     "api/types.py": 1,

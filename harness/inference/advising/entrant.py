@@ -18,6 +18,7 @@ from spinbench.api.types import RANDOM_KINDS
 from spinbench.errors import BudgetError, SpinbenchError
 from spinbench.foundation import deadline
 from spinbench.foundation.child import Child, DiedError, first_ready
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.advising.candidates import Candidate
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
@@ -161,7 +162,7 @@ class Entrant:
             if first_ready([self.child], limit):
                 outcome = self.child.answer()
             else:
-                outcome = Outcome(None, f"it had not answered after {self.waiting_seconds:.2g} s", late=True)
+                outcome = Outcome(None, f"it had not answered after {format_seconds(self.waiting_seconds)}", late=True)
         except DiedError as error:
             outcome = Outcome(None, str(error), failed=True)
         # The answer that the child sent cannot be read.

@@ -10,6 +10,7 @@ import numpy as np
 from spinbench.api.bounds import Bound
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.advising.entrant import answer_requests
 from spinbench.inference.advising.ranking import Target, flat
 from spinbench.inference.bracketing.sources import find_quick_bounds
@@ -35,7 +36,7 @@ def answer_exactly(model: Model, seconds: float, target: Target) -> tuple[Result
         outcomes = run_in_child(answer_requests, (lambda budget: exact(model, budget=budget), budgets), EXACT * seconds)
         outcome = next(outcome for outcome in outcomes if outcome is not None)
     except OverdueError:
-        return None, f"it had not answered after {EXACT * seconds:.2g} s", ()
+        return None, f"it had not answered after {format_seconds(EXACT * seconds)}", ()
     except DiedError as error:
         return None, str(error), ()
     result = outcome.result

@@ -12,6 +12,7 @@ from spinbench.api.bounds import Bound
 from spinbench.foundation import deadline
 from spinbench.foundation.child import first_ready
 from spinbench.foundation.platforms import available_cores
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.advising import brackets, ranking
 from spinbench.inference.advising.entrant import Entrant, work_of
 from spinbench.inference.advising.portfolio import Choice
@@ -162,7 +163,7 @@ class Race:
 
     def _instead(self, late: Entrant, waiting: list[Entrant]) -> None:
         """Where compiling takes too long for all, the backend without any answers."""
-        late.fate = f"not ready after {late.spent:.2g} s"
+        late.fate = f"not ready after {format_seconds(late.spent)}"
         other = late.candidate.without_compilation()
         if other is not None and not self._claiming():
             waiting.insert(0, Entrant(other, late.seed))

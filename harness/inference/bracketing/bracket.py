@@ -11,6 +11,7 @@ import numpy as np
 from spinbench.api.bounds import BoundSource, Finding
 from spinbench.errors import ModelError, SpinbenchError, UnsupportedError
 from spinbench.foundation import child, deadline
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.bracketing.interval import Interval, summarise
 from spinbench.inference.bracketing.sources import Request, find_bounds, load, load_sources
 from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
@@ -117,7 +118,7 @@ def _refusal(listen: Callable[[], None], limit: float) -> str:
     except (ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         return f"{type(error).__name__}: {error}"
     except child.OverdueError:
-        return f"it was not ready after {limit:.2g} s"
+        return f"it was not ready after {format_seconds(limit)}"
     except child.DiedError:
         return "its process died, as it does where memory runs out"
     return ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from spinbench.api.bounds import CERTAIN, Bound, Finding
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.checks.evidence import LOG_Z_TOLERANCE, OUTWARD, Level, bracket_of
 
 Verdict = Literal["exact", "resolved", "unresolved"]
@@ -64,7 +65,7 @@ class Interval:
     def sentences(self) -> list[str]:
         """What it says, a line each."""
         if self.verdict == "exact":
-            return [f"log Z = {self.log_z:.9g}, exact ({self.log_z_by})", f"exact, in {self.seconds:.3g} s"]
+            return [f"log Z = {self.log_z:.9g}, exact ({self.log_z_by})", f"exact, in {format_seconds(self.seconds)}"]
         lines = [f"log Z certainly in {_describe_bracket(self.lower, self.upper)}"]
         if self.delta:
             probable = _describe_bracket(self.probable_lower, self.probable_upper)
@@ -74,7 +75,7 @@ class Interval:
             lines.append(f"if tempering has mixed, {assumption}")
         if self.log_z is not None:
             lines.append(f"estimate {self.log_z:.9g} ± {self.log_z_se or 0.0:.2g} ({self.log_z_by})")
-        return [*lines, f"{self.verdict} ({self.level}), in {self.seconds:.3g} s"]
+        return [*lines, f"{self.verdict} ({self.level}), in {format_seconds(self.seconds)}"]
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

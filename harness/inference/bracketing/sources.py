@@ -13,6 +13,7 @@ import numpy as np
 from spinbench.api.bounds import Bound, BoundRequest, BoundSource, Finding
 from spinbench.errors import BrokenPluginError, IntractableError, SpinbenchError, UnsupportedError
 from spinbench.foundation import deadline, plugins
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference import answers, binding, budget, kernels, registry, runner
 from spinbench.inference.checks import best_states
 from spinbench.models import FactorGraph, Model, PairwiseModel, generators
@@ -130,7 +131,7 @@ class ExactAnswer(BoundSource):
         def solve(solver: Solver) -> float:
             seconds = solver.predict_seconds(marginals=False)
             if seconds > request.seconds:
-                raise IntractableError(f"{solver.name} would take about {seconds:.2g} s")
+                raise IntractableError(f"{solver.name} would take about {format_seconds(seconds)}")
             return solver.solve(marginals=False)[0]
 
         problem = Problem(compute_simplification(request.model).model)

@@ -15,6 +15,7 @@ from spinbench.api import Estimate, State
 from spinbench.api.trace import FloatArray, Trace
 from spinbench.errors import BudgetError, UnsupportedError
 from spinbench.foundation import deadline
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference import binding, driver
 from spinbench.inference.budget import Budget
 from spinbench.inference.notebook.progress import show_progress
@@ -140,8 +141,8 @@ def _rungs_and_sweeps(budget: Budget, per_sweep: float, annealed: Annealed) -> I
     rungs = min(RUNGS, int(budget.seconds / (2 * max(per_sweep, 1e-9))))
     if rungs < FEWEST:
         raise BudgetError(
-            f"a budget of {budget} is too short: a sweep takes {per_sweep:.3g} s, and a run down the temperatures at "
-            f"least {FEWEST}; give more seconds or fewer chains"
+            f"a budget of {budget} is too short: a sweep takes {format_seconds(per_sweep)}, and a run down the "
+            f"temperatures at least {FEWEST}; give more seconds or fewer chains"
         )
     sweeps, took = rungs, 0.0
     while annealed.run_seconds + took <= budget.seconds:

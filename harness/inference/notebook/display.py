@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinbench.errors import SpinbenchError
-from spinbench.foundation.remarks import plus_minus
+from spinbench.foundation.remarks import format_seconds, plus_minus
 from spinbench.mathematics import all_states
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     for name, values, worst in (("least ESS", result.ess, np.nanmin), ("greatest R-hat", result.r_hat, np.nanmax)):
         if values is not None and np.isfinite(numbers := all_states.errors_of_all_states(values)).any():
             yield name, f"{worst(numbers):.4g}"
-    yield "samples", f"{result.samples} x {result.chains} chains in {result.seconds.run:.3g} s"
+    yield "samples", f"{result.samples} x {result.chains} chains in {format_seconds(result.seconds.run)}"
     for note in result.notes:
         yield "note", note
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from spinbench.auditing.audit import Audit, audit
 from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.interruptions import STATUS
+from spinbench.foundation.remarks import format_seconds
 from spinbench.inference.advising.advise import advise
 from spinbench.inference.bracketing.bracket import bracket
 from spinbench.inference.mixing import mixing
@@ -171,7 +172,7 @@ def describe_progress(interval: Interval, solver: str) -> str:
 def describe_interval(interval: Interval) -> list[str]:
     """The answer, and why the others gave none."""
     first, *others = interval.sentences()
-    others.append(f"code was loaded in {interval.loading_seconds:.2g} s before")
+    others.append(f"code was loaded in {format_seconds(interval.loading_seconds)} before")
     if interval.verdict != "exact":
         others += [f"no bound from {solver}: {reason}" for solver, reason in interval.refused.items()]
     return [f"{interval.model}: {first}", *(f"  {line}" for line in others)]

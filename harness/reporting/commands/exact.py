@@ -11,7 +11,7 @@ from pathlib import Path
 from spinbench.errors import IntractableError, SpinbenchError
 from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.overrides import is_assignment
-from spinbench.foundation.remarks import printable
+from spinbench.foundation.remarks import format_seconds, printable
 from spinbench.models import specs
 from spinbench.models.files import evid
 from spinbench.models.files.text import read_text
@@ -153,9 +153,10 @@ def _solve_with_progress(question: Question) -> Outcome:
 
 def _answer_sentences(solved: Solved, seconds: float) -> list[str]:
     result = solved.result
-    solver, duration = solved.describe(), f"{result.seconds.run:.2g} s, loading of code {result.seconds.compile:.2g} s"
+    solver, seconds_of_run = solved.describe(), format_seconds(result.seconds.run)
+    duration = f"{seconds_of_run}, loading of code {format_seconds(result.seconds.compile)}"
     if solved.cached:
-        duration = f"from the cache, once found in {result.seconds.run:.2g} s"
+        duration = f"from the cache, once found in {seconds_of_run}"
     lines = [f"{result.model}: log Z = {result.log_z:z.10f} (exact)", f"by {solver} on {result.backend}: {duration}"]
     if count := result.diagnostics.get("open_marginals"):
         lines.append(f"marginals of {count:.0f} variables take more than --max-gib or --budget allows")

@@ -15,7 +15,7 @@ from spinbench.errors import BrokenPluginError, SpinbenchError
 from spinbench.foundation import defaults
 from spinbench.foundation.atomic import check_outputs
 from spinbench.foundation.parameters import assignments
-from spinbench.foundation.remarks import plus_minus, printable
+from spinbench.foundation.remarks import format_seconds, plus_minus, printable
 from spinbench.inference import kernels, registry, runner
 from spinbench.inference.checks.evidence import Evidence
 from spinbench.inference.kernels import Wish
@@ -157,7 +157,7 @@ def _result_sentences(answer: Result) -> list[str]:
         errors = np.asarray(answer.columns()["standard_error"])
         lines.append(f"marginals ± {math.sqrt(float((errors**2).mean())):.2g} (root mean square)")
     timing = answer.seconds
-    durations = f"plan {timing.plan:.2g} s, compile {timing.compile:.2g} s, burn-in {timing.burn_in:.2g} s"
-    durations += f", run {timing.run:.2g} s"
+    parts = {"plan": timing.plan, "compile": timing.compile, "burn-in": timing.burn_in, "run": timing.run}
+    durations = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in parts.items())
     size = f"{answer.samples} samples x {answer.chains} chains"
     return [*lines, f"by {answer.method} on {answer.backend}, {size}: {durations}", *answer.notes]
