@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinbench.api.backend import Backend
 from spinbench.api.bounds import Bound, BoundRequest, BoundSource, Finding
+from spinbench.api.coupling import Coupling
 from spinbench.api.estimate import Estimate
 from spinbench.api.kernel import Engine, Kernel
 from spinbench.api.method import Conformance, Method, Program
@@ -61,6 +62,7 @@ __all__ = [
     "BoundRequest",
     "BoundSource",
     "Conformance",
+    "Coupling",
     "Engine",
     "Estimate",
     "Factor",

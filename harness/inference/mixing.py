@@ -6,25 +6,21 @@ stationarity.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
+from spinbench.api.coupling import Coupling, Pairs
 from spinbench.errors import BudgetError, SpinbenchError, UnsupportedError
-from spinbench.foundation import deadline
+from spinbench.foundation import deadline, defaults, plugins
 from spinbench.foundation.remarks import format_seconds
 from spinbench.inference import initial_states, registry, request
 from spinbench.inference.budget import Budget, check_probability, check_whole, parse_seconds
-from spinbench.mathematics.graphs.factor_tables import FactorTables, IntArray, factor_tables
-from spinbench.mathematics.graphs.table_layouts import sweep_order
-from spinbench.methods.gibbs.coupling import CoupledPairs, start_coupled_pairs
+from spinbench.mathematics.graphs.factor_tables import IntArray
 from spinbench.models import Model, PairwiseModel
 from spinbench.models.groups import merge_groups
 
-METHODS = ("gibbs",)
-BACKENDS = ("numba", "numpy")
 # Numbers of coupled pairs: to find the lag, in the first batch, and in all.
 PILOTS, FIRST, MOST = 8, 64, 1024
 # Share of the budget for finding the lag.
@@ -37,8 +33,6 @@ ROOM = 0.5
 # For an upper limit at 95 % confidence: standard errors, and (rule of three) number of larger values that no pair has
 # shown.
 _NORMAL, _UNSEEN = 1.645, 3.0
-
-Advance = Callable[[FactorTables, IntArray, CoupledPairs, int, int, int], None]
 
 
 class Distance(NamedTuple):
@@ -75,7 +69,7 @@ class Mixing:
     times: IntArray
     seconds: float
     ran: int
-    method: str = "gibbs"
+    method: str = defaults.METHOD
     backend: str = ""
     model: str = "model"
 
@@ -108,29 +102,22 @@ class Mixing:
         return f"Mixing({self.model!r}: {'; '.join(self.sentences())})"
 
 
-class _Chains(NamedTuple):
-    """What is coupled: a model's tables, the order of a sweep, and what makes sweeps."""
-
-    tables: FactorTables
-    order: IntArray
-    advance: Advance
-
-    def run(self, pairs: CoupledPairs, lag: int, until: float) -> int:
-        """Sweeps until all pairs have met, or the clock is beyond `until`; their number."""
-        done, more = 0, 1
-        while (pairs.met < 0).any() and deadline.now() < until:
-            since = deadline.now()
-            self.advance(self.tables, self.order, pairs, lag, done + 1, done + more)
-            done += more
-            took = max(deadline.now() - since, 1e-6)
-            left = max(until - deadline.now(), 0.0)
-            more = max(1, min(2 * more, int(more * left / (2 * took))))
-        return done
+def _run(coupling: Coupling, pairs: Pairs, lag: int, until: float) -> int:
+    """Sweeps until all pairs have met, or the clock is beyond `until`; their number."""
+    done, more = 0, 1
+    while (pairs.met < 0).any() and deadline.now() < until:
+        since = deadline.now()
+        coupling.advance(pairs, lag, done + 1, done + more)
+        done += more
+        took = max(deadline.now() - since, 1e-6)
+        left = max(until - deadline.now(), 0.0)
+        more = max(1, min(2 * more, int(more * left / (2 * took))))
+    return done
 
 
 def mixing(
     model: Model,
-    method: str = "gibbs",
+    method: str = defaults.METHOD,
     budget: Budget | int | str = "10 s",
     *,
     tv: float = 0.01,
@@ -145,7 +132,7 @@ def mixing(
 
     Args:
         model: any model; a 1-of-K group counts as one variable.
-        method: whose sweeps; gibbs.
+        method: whose sweeps; gibbs, or one that a plugin couples.
         budget: wall-clock ("10 s") or the CPU's ("10 s cpu"); loading and compiling code is not counted.
         tv: the distance in total variation.
         seed: of all random numbers.
@@ -161,11 +148,14 @@ def mixing(
     seconds, cpu = parse_seconds(budget, "mixing")
     if isinstance(model, PairwiseModel) and model.groups:
         model = merge_groups(model)
-    name, advance = _backend(backend)
-    tables = factor_tables(model)
-    chains = _Chains(tables, sweep_order(tables, scan)[0], advance)
-    none = np.zeros((len(tables.cardinalities), 0))
-    advance(tables, chains.order, start_coupled_pairs(0, none, none), 1, 1, 1)  # compiles, or loads, what makes sweeps
+    cls = load_coupling(method)
+    if backend not in (None, *cls.backends):
+        raise UnsupportedError(
+            f"mixing: backend={backend!r} was given; coupled sweeps run on {' and '.join(cls.backends)}"
+        )
+    registry.require_support(method, cls.backends[0], "float64")
+    chains, none = cls(model, scan), np.zeros((model.num_variables, 0))
+    chains.advance(chains.start((0,), none, none), 1, 1, 1)  # compiles, or loads, what makes sweeps
     try:
         with deadline.budgets_on(cpu=cpu), deadline.within(seconds):
             begun = deadline.now()
@@ -176,61 +166,66 @@ def mixing(
     except deadline.OverdueError:
         raise BudgetError(f"mixing: starts of positive weight of {model.name} took longer than {seconds:g} s") from None
     sure, estimate = first_below(times, max(lag, 1), tv)
-    return Mixing(sure, estimate, tv, max(lag, 1), times, spent, ran, method, name, model.name)
+    return Mixing(sure, estimate, tv, max(lag, 1), times, spent, ran, method, backend or cls.backends[0], model.name)
 
 
 def _check_arguments(model: Model, method: str, tv: object, seed: object, scan: str) -> None:
     request.check_model(model)
-    if method not in METHODS:
-        raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(METHODS)} is coupled, and no other")
+    load_coupling(method)
     check_probability("tv", tv)
     check_whole("seed", seed, 0)
     if scan not in ("chromatic", "raster"):
         raise SpinbenchError(f"scan={scan!r} was given; chromatic or raster is needed")
 
 
-def _backend(backend: str | None) -> tuple[str, Advance]:
-    """Name, and what makes sweeps there: compiled code, whose numbers do not depend on the backend."""
-    if backend not in (None, *BACKENDS):
-        raise UnsupportedError(f"mixing: backend={backend!r} was given; coupled sweeps run on {' and '.join(BACKENDS)}")
-    registry.require_support("gibbs", "numba", "float64")
-    # The constructor sets the folder of compiled code before any kernel is loaded.
-    registry.backend_class("numba")()
-    from spinbench.backends.numba.tables.coupled import advance
+def load_coupling(method: str) -> type[Coupling]:
+    """That of a method.
 
-    return backend or "numba", advance
+    Raises:
+        UnsupportedError: it has none.
+        BrokenPluginError: it failed on import, or is no `Coupling`.
+    """
+    if method not in (coupled := plugins.entry_points("couplings")):
+        raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(coupled)} is coupled, and no other")
+    return cast("type[Coupling]", plugins.load("couplings", method, _malformed))
 
 
-def _start_pairs(model: Model, seed: int, stage: int, pairs: int) -> CoupledPairs:
+def _malformed(plugin: object) -> str:
+    right = isinstance(plugin, type) and issubclass(plugin, Coupling) and bool(getattr(plugin, "backends", ()))
+    return "" if right else "is no subclass of spinbench.api.Coupling with backends"
+
+
+def _start_pairs(chains: Coupling, model: Model, seed: int, stage: int, pairs: int) -> Pairs:
     """Both chains of each pair at independent starts, as runs have them."""
     key = (seed, 0x4D4958, stage)
     states = initial_states.spread_starts(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
     mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
-    return start_coupled_pairs(key, mixed[:, :pairs], mixed[:, pairs:])
+    started: Pairs = chains.start(key, mixed[:, :pairs], mixed[:, pairs:])
+    return started
 
 
-def _lag(chains: _Chains, model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:
+def _lag(chains: Coupling, model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:
     """(L, 0 where pilots have not met; their meeting times; sweeps)."""
-    pilots = _start_pairs(model, seed, 0, PILOTS)
-    ran = chains.run(pilots, 1, until)
+    pilots = _start_pairs(chains, model, seed, 0, PILOTS)
+    ran = _run(chains, pilots, 1, until)
     if (pilots.met < 0).any():
         return 0, pilots.met, ran
     return int(np.ceil(np.quantile(pilots.met, QUANTILE))), pilots.met, ran
 
 
-def _times(chains: _Chains, model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
+def _times(chains: Coupling, model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
     """(meeting times of as many pairs as there is time for; sweeps)."""
     since = deadline.now()
-    pairs = _start_pairs(model, seed, 1, FIRST)
-    ran = chains.run(pairs, lag, until)
+    pairs = _start_pairs(chains, model, seed, 1, FIRST)
+    ran = _run(chains, pairs, lag, until)
     if (pairs.met < 0).any():
         return pairs.met, ran
     each = (deadline.now() - since) / FIRST
     more = min(int(ROOM * (until - deadline.now()) / each), MOST - FIRST)
     if more < 1:
         return pairs.met, ran
-    further = _start_pairs(model, seed, 2, more)
-    ran = max(ran, chains.run(further, lag, until))
+    further = _start_pairs(chains, model, seed, 2, more)
+    ran = max(ran, _run(chains, further, lag, until))
     return np.concatenate([pairs.met, further.met]), ran
 
 

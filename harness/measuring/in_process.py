@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinbench.errors import IntractableError, SpinbenchError, UnavailableError, UnsupportedError
+from spinbench.foundation import plugins
 from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
@@ -159,14 +160,14 @@ def _mixing_entry(model: Model, cell: Mapping[str, Any], seconds: float) -> dict
     It is a metric of the record; a method whose chains cannot be coupled has none.
     """
     # Here and not above: most cells do not compute it.
-    from spinbench.inference.mixing import BACKENDS, METHODS, mixing
+    from spinbench.inference.mixing import load_coupling, mixing
 
     method, backend = cell["method"], cell["backend"]["name"]
-    if method["name"] not in METHODS:
+    if method["name"] not in plugins.entry_points("couplings"):
         return {}
     options = {name: method[name] for name in ("scan",) if name in method}
-    mixing_backend = backend if backend in BACKENDS else None
     try:
+        mixing_backend = backend if backend in load_coupling(method["name"]).backends else None
         mixing_time = mixing(
             model, method["name"], f"{seconds} s", tv=MIXING_TV, seed=cell["seed"], backend=mixing_backend, **options
         )

@@ -235,7 +235,6 @@ NAMED = {
     "inference/checks/probes.py": 2,
     "inference/checks/weight_bounds.py": 3,
     "inference/engine.py": 1,
-    "inference/mixing.py": 10,
     "measuring/cells.py": 4,  # what 0.1.0 wrote does not change
     "reference/answering.py": 1,
     "reference/counting/ganak.py": 2,

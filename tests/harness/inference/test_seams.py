@@ -68,7 +68,25 @@ class CoinsKernel(Kernel):
     def advance(self, state, steps):
         return state, {"x": np.ones(state.shape)}
 """
+COUPLING = """
+from types import SimpleNamespace
+from spinbench.api import Coupling
+
+
+class CoinsCoupling(Coupling):
+    name, backends = "coins", ("mine",)
+
+    def __init__(self, model, scan):
+        self.scan = scan
+
+    def start(self, seed, x, y):
+        return SimpleNamespace(met=np.full(x.shape[1], -1))
+
+    def advance(self, pairs, lag, first, last):
+        pairs.met[:] = lag + 1
+"""
 POINTS = {
+    "couplings": {"coins": "CoinsCoupling", "exact": "Coins"},
     "methods": {"coins": "Coins"},
     "backends": {"mine": "Mine", "silent": "Silent"},
     "kernels": {"coins.mine": "CoinsKernel"},
@@ -77,7 +95,7 @@ POINTS = {
 
 @pytest.fixture(autouse=True)
 def plugin(install_plugin: Callable[..., Path]) -> None:
-    install_plugin("spinbench_coins", PLUGIN, POINTS)
+    install_plugin("spinbench_coins", PLUGIN + COUPLING, POINTS)
 
 
 def test_advise_races_its_variants_as_one_family() -> None:
@@ -116,3 +134,14 @@ def test_plots_give_it_the_look_that_it_chose() -> None:
     assert plotting.method_colour("coins") == plotting.METHOD_STYLES[11][1]
     row = NamedTuple("Row", [("method", str), ("backend", str)])("coins", "mine")
     assert plotting.PlotStyles.from_rows([row]).lines == {"mine": plotting.BACKEND_STYLES[7]}  # type: ignore[list-item]
+
+
+def test_mixing_couples_its_chains() -> None:
+    mixing = spinbench.mixing(generators.grid(2, 2), "coins", "20 s")
+    assert (mixing.method, mixing.backend, mixing.sweeps) == ("coins", "mine", 1)
+    with pytest.raises(SpinbenchError, match="coupled sweeps run on mine"):
+        spinbench.mixing(generators.grid(2, 2), "coins", backend="numpy")
+    with pytest.raises(SpinbenchError, match=r"is no subclass of spinbench\.api\.Coupling"):
+        spinbench.mixing(generators.grid(2, 2), "exact")
+    with pytest.raises(SpinbenchError, match="coins, exact, gibbs is coupled, and no other"):
+        spinbench.mixing(generators.grid(2, 2), "pt")
