@@ -14,6 +14,7 @@ from spinbench.api.backend import Carry, P, R
 from spinbench.errors import UnsupportedError
 from spinbench.foundation.arithmetic import Accelerated, Arithmetic
 from spinbench.foundation.folders import cache_folder
+from spinbench.mathematics.heat_bath.tiles import Tiles
 
 if TYPE_CHECKING:
     import jax
@@ -38,6 +39,13 @@ class JaxArithmetic(Arithmetic):
         import jax
 
         return jax.lax.dynamic_slice_in_dim(array, start, length)
+
+
+def make_tiles(backend: JaxBackend) -> Tiles:
+    """Of dense models."""
+    from spinbench.backends.jax.dense_tiles import SequentialTiles
+
+    return SequentialTiles(backend)
 
 
 class JaxBackend(Accelerated, Backend):
@@ -65,7 +73,7 @@ class JaxBackend(Accelerated, Backend):
         compiled="JAX_COMPILATION_CACHE_DIR",
         survives_fork=False,
     )
-    _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: JaxArithmetic}
+    _faster: ClassVar[Mapping[Any, Any]] = {Arithmetic: JaxArithmetic, Tiles: make_tiles}
 
     def __init__(self, *, precision: Precision = "float64", device: str = "cpu") -> None:
         import jax

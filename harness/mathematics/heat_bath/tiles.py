@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinbench.foundation.arithmetic import Arithmetic, make_operations
-from spinbench.mathematics.graphs.sweep_layouts import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spinbench.api import Array, Backend, Index
     from spinbench.api.backend import Carry
+    from spinbench.mathematics.graphs.sweep_layouts import Scan
 
 # Variables of a tile: wide tiles take fewer calls and more repetitions until they converge.
 WIDTH = {"cpu": 32, "gpu": 256}
@@ -60,9 +60,9 @@ class Tiles:
 
         def tile(low: Index, width: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             s, p = carry
-            b, inner = self._fields(scan, low, width, s, backward=backward)
-            first = arithmetic.window(s, low, width)
-            x, states = self._draw_tile(b, inner, first, arithmetic.window(threshold, low, width), beta)
+            fields, inner = self._fields(scan, low, width, s, backward=backward)
+            tile = fields, inner, arithmetic.window(s, low, width), arithmetic.window(threshold, low, width), beta
+            x, states = self._draw_tile(*tile, backward=backward)
             rows = low + xp.arange(width)
             s = backend.update(s, rows, states, donate=True)
             if isinstance(p, tuple):
@@ -119,21 +119,21 @@ class Tiles:
         return carry
 
     def _fields(self, scan: Scan, low: Index, width: int, s: Array, *, backward: bool) -> tuple[Array, Array]:
-        """(b, L): (width, C) fields without couplings to members that come before, and those (width, width)."""
+        """(width, C) fields, and L (width, width), the couplings to members that come before."""
         xp, arithmetic = self._xp, self._arithmetic
         weights = arithmetic.window(scan.weights, low, width)
         place = xp.arange(width)
         before = place[None, :] > place[:, None] if backward else place[None, :] < place[:, None]
         # W is symmetric: the rows of a window of its transpose are the columns of the tile.
         inner = xp.where(before, arithmetic.window(weights.T, low, width), 0.0)
-        others = xp.matmul(weights, s) - xp.matmul(inner, arithmetic.window(s, low, width))
-        return arithmetic.add(others, arithmetic.window(scan.biases, low, width)[:, None]), inner
+        fields = arithmetic.add(xp.matmul(weights, s), arithmetic.window(scan.biases, low, width)[:, None])
+        return fields, inner
 
     def _draw_tile(
-        self, b: Array, inner: Array, first: Array, threshold: Array, beta: Array | None
+        self, fields: Array, inner: Array, first: Array, threshold: Array, beta: Array | None, *, backward: bool
     ) -> tuple[Array, Array]:
-        """(x, s) of a tile, (width, C), from a first guess of s."""
-        xp = self._xp
+        """(x, s) of a tile, (width, C), from its states before, `first`, whose fields (width, C) are."""
+        xp, b = self._xp, fields - self._xp.matmul(inner, first)
 
         def repeat(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             x, states, _ = carry

@@ -117,7 +117,7 @@ class HeatBath:
         self._backend = backend
         self._xp = backend.xp
         self._sigmoid = make_operations(backend, Arithmetic).sigmoid
-        self.fields, self.draws, self.tiles = Fields(backend), Draws(backend), Tiles(backend)
+        self.fields, self.draws, self.tiles = Fields(backend), Draws(backend), make_operations(backend, Tiles)
 
     def sweep(self, key: Key, sweep: Sweep | Scan, s: Array, *, backward: bool = False) -> Array:
         """One sweep, forward or with its blocks in reverse order: (N, C) new states."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
 from spinbench.api import Backend
+from spinbench.backends.jax import JaxBackend, dense_tiles
+from spinbench.foundation.arithmetic import make_operations
 from spinbench.foundation.trees import map_arrays
 from spinbench.inference import registry
 from spinbench.mathematics.graphs.rows import compressed_rows
@@ -70,6 +73,53 @@ def test_sweeps_are_those_of_one_variable_after_another(n, backend, size, backwa
         found = arrays.compile(sweep)(put(arrays, scan), *given)
         np.testing.assert_array_equal(arrays.to_host(found[0]), wanted[0])
         np.testing.assert_allclose(arrays.to_host(found[1]), wanted[1], atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "chains"), [(2, 1), (31, 33), (33, 32), (75, 40)])
+@pytest.mark.parametrize("backward", [False, True])
+def test_members_of_a_tile_in_sequence(n, chains, backward, monkeypatch):
+    monkeypatch.setattr(dense_tiles, "WIDTH", 32)
+    monkeypatch.setattr(dense_tiles, "PANEL", 4)
+    monkeypatch.setattr(dense_tiles.SequentialTiles, "devices", {"cpu"})
+    backend, scan, rng = JaxBackend(precision="float32"), tables(n, 1.0), np.random.default_rng(n)
+    # Numbers whose sums float32 has exactly.
+    scan = scan._replace(biases=np.rint(4 * scan.biases) / 4, weights=np.rint(4 * scan.weights) / 4)
+    s, u, beta = (
+        rng.integers(0, 2, (n, chains)).astype(float),
+        rng.random((n, chains)),
+        rng.choice([0.0, 0.5, 1.0], chains),
+    )
+    in_sequence = make_operations(backend, Tiles)
+    assert isinstance(in_sequence, dense_tiles.SequentialTiles)
+    assert dense_tiles.is_kernel_right("cpu")
+    for at_beta in (None, beta):
+        expected = swept(scan, s, u, np.ones(chains) if at_beta is None else beta, backward=backward)
+
+        def sweep(t, s, p, u, beta, at_beta=at_beta):
+            return in_sequence.sweep(t, s, p, u, backward=backward, beta=None if at_beta is None else beta)
+
+        arrays = [backend.to_device(a) for a in (s, 0 * s, u, beta)]
+        states, p = map(backend.to_host, backend.compile(sweep)(put(backend, scan), *arrays))
+        np.testing.assert_array_equal(states, expected[0])
+        np.testing.assert_allclose(p, expected[1], atol=1e-6)
+
+
+def test_a_kernel_of_tiles_that_fails_or_errs_is_left(monkeypatch):
+    is_right, draw = dense_tiles.is_kernel_right.__wrapped__, dense_tiles.draw_in_sequence
+    monkeypatch.setattr(dense_tiles, "PANEL", 4)
+    within_a_program = jax.jit(lambda x: x + is_right("cpu"))
+    assert within_a_program(1) == 2
+    monkeypatch.setattr(dense_tiles, "draw_in_sequence", lambda *tile, **_: draw(*tile, interpret=False))
+    assert not is_right("cpu")
+    monkeypatch.setattr(dense_tiles, "draw_in_sequence", lambda fields, *_, **__: (fields, fields > 0))
+    assert not is_right("cpu")
+
+
+def test_the_kernel_of_tiles_is_lowered_for_a_gpu():
+    shapes = (128, 1000), (128, 128), (128, 1000), (128, 1000), (1000,)
+    arrays = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    traced = jax.jit(dense_tiles.draw_in_sequence).trace(*arrays)
+    assert "triton" in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
 @pytest.mark.parametrize("n", [2, 33, 300])
