@@ -68,6 +68,7 @@ class LookDigest(Protocol):
 
     Attributes:
         min_looks: of a run that has so many samples.
+        look_steps: optional; cost in steps of a look's part in `digest`, by which looks become less frequent.
     """
 
     @property

@@ -71,6 +71,7 @@ class Snapshots:
             cost = LOOK_STEPS + CALL_UPDATES / max(start.size, 1)
         else:
             cost = COMPILED_LOOK_STEPS if compiles else PROGRAM_LOOK_STEPS
+        cost += getattr(trace.digest, "look_steps", 0)
         self._long_interval = self._every = math.ceil(LOOK_INTERVAL_RATIO * cost)
         if budget.samples is None or budget.until:
             while self._every >= 2 * FIRST_INTERVAL:

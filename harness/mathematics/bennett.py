@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spinbench.mathematics.chains import FEWEST_CHAINS, r_hat_of, spread_of_chains
+from spinbench.mathematics.chains import FEWEST_CHAINS, errors_of_means, r_hat_of
 from spinbench.mathematics.claims import (
     BOUND,
     FEWEST_BATCHES,
@@ -89,16 +89,12 @@ def ratio(
     overlap = weight * (effective + n_backward) / (effective * n_backward)
     if not weight > NOTHING:
         return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
-    spread, parts = spread_of_chains(a[:, None])
-    between = np.nan_to_num(float(standard_error(a)))
-    remembered_spread = float((memory_share(r_hat_of(a[:, None])) * spread)[0])
-    base = max(between, float(spread[0]) / np.sqrt(parts))
-    # Chains are independent, and so are stretches of about ten autocorrelation times of one chain.
-    freedom = max(chains - 1, min(effective / 10, 100.0))
+    of_chains = errors_of_means(a[:, None])
+    remembered_spread = float((memory_share(r_hat_of(a[:, None])) * of_chains.spread)[0])
     of_draws = n_backward * float(b.var(ddof=min(n_backward - 1, 1)))
 
-    factor = float(t_factor(freedom)) / weight
-    scatter = factor * float(np.hypot(effective * base, np.sqrt(of_draws)))
+    factor = float(t_factor(of_chains.freedom)[0]) / weight
+    scatter = factor * float(np.hypot(effective * of_chains.se[0], np.sqrt(of_draws)))
     memory = factor * effective * remembered_spread
     # Either the relevant states were seen, and the error is their scatter, or they were not, and the bound for unseen
     # states applies.

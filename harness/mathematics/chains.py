@@ -19,6 +19,7 @@ from spinbench.mathematics.statistics import (
     errors_and_variances,
     half_means,
     r_hat_of_means,
+    standard_error,
 )
 
 # Smallest number of chains whose agreement is evidence of mixing: k chains all miss one of two equal modes with
@@ -31,6 +32,10 @@ _ROUNDING = 1e-6
 # Probability that, among N variables, chance correlates some variable's chain means in the two halves of a run although
 # its chains have mixed.
 _CHANCE = 0.05
+# Probability that chains which have mixed are taken for slow ones.
+_SLOW = 0.01
+# Length in autocorrelation times of stretches of a chain that count as independent.
+STRETCH = 10.0
 # Probability that, among N variables, the means of some variable's halves differ by chance; small, since every run is
 # tested.
 _DRIFT = 0.001
@@ -75,6 +80,22 @@ class ChainSummary(NamedTuple):
             within = np.maximum(1 - size * (1 - 1 / self.r_hat**2), 0.0)
             r_hat = 1 / np.sqrt(within)
         return self._replace(variance=self.variance * size, spread=self.spread * np.sqrt(size), r_hat=r_hat)
+
+
+class MeanErrors(NamedTuple):
+    """Of N means, (N,) each.
+
+    Attributes:
+        se: standard errors by batches, and by the spread of chains where these are apart by more than chance, or not
+            longer than a stretch, of which batches tell no more. The larger of both would be a tenth too large.
+        freedom: degrees of freedom of `se`: chains are independent, and so are stretches of `STRETCH` autocorrelation
+            times.
+        spread: as of `spread_of_chains`.
+    """
+
+    se: FloatArray
+    freedom: FloatArray
+    spread: FloatArray
 
 
 class Every(NamedTuple):
@@ -209,6 +230,26 @@ def spread_of_chains(series: FloatArray) -> tuple[FloatArray, int]:
     """(N,) standard deviation of the means of chains, and of how many; of their halves where chains are few."""
     parts = parts_of(series)
     return spread_of(half_means(series) if parts > series.shape[-1] else series.mean(axis=0)), parts
+
+
+def errors_of_means(series: FloatArray) -> MeanErrors:
+    """Of means of any numbers (B, N, C) over batches and chains."""
+    batches, _, chains = series.shape
+    spread, parts = spread_of_chains(series)
+    se, of_chains = np.nan_to_num(standard_error(series)), spread / np.sqrt(parts)
+    variance = np.maximum(series.var(axis=(0, 2)), np.finfo(float).tiny)
+    time = np.maximum(se**2 * batches * chains / variance, 1.0)
+    freedom = chains * np.maximum(batches / (STRETCH * time), 1.0) - 1
+    by_chains = are_apart(of_chains, se, parts) | (freedom < chains if chains >= FEWEST_CHAINS else of_chains > se)
+    return MeanErrors(np.where(by_chains, of_chains, se), np.where(by_chains, parts - 1, freedom), spread)
+
+
+def are_apart(of_chains: npt.ArrayLike, se: npt.ArrayLike, parts: int) -> npt.NDArray[np.bool_]:
+    """Whether standard errors by the spread of so many independent means are larger than others by more than chance."""
+    from scipy.special import chdtri
+
+    freedom = max(parts - 1, 1)
+    return np.asarray(of_chains > np.asarray(se) * np.sqrt(chdtri(freedom, _SLOW) / freedom))
 
 
 def parts_of(series: Batches) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinbench.mathematics.chains import FEWEST_CHAINS, Batches, Every, certain, drift, parts_of, summarize_chains
-from spinbench.mathematics.statistics import FloatArray, blocks
+from spinbench.mathematics.statistics import FloatArray, blocks, effective_sample_size
 from spinbench.models import PairwiseModel
 
 if TYPE_CHECKING:
@@ -186,6 +186,11 @@ def marginal_claims(
     # At least one batch length: the decorrelation within batches says nothing about modes that no chain has entered.
     pace = np.quantile(time[varies], slow) if varies.any() else per_batch
     effective = min(samples * count / pace, visits)
+    draws = float(samples * count)
+    if varies.any():
+        # What is rare is seen in spells that last as long as those of slow variables.
+        ess = effective_sample_size(summary.means[varies], np.nan_to_num(mcse[varies]), round(draws))
+        draws = min(draws, float(np.quantile(ess, 1 - slow)))
     alike = np.ones(variables, dtype=bool)
     if summary.compared is not None:
         alike = certain(summary.compared.alike, chains)
@@ -199,7 +204,7 @@ def marginal_claims(
         # The error of a mean is at most the range of the averaged values.
         np.minimum(wide, farthest, out=bounds[some])
         nearest = np.where(time[some] < 0, 0.0, np.minimum(high[some] - means, means - low[some]))
-        of_rare = widen_of_rare(scatter, nearest, farthest, samples * count)
+        of_rare = widen_of_rare(scatter, nearest, farthest, draws)
         # From here on the array holds standard errors.
         time[some] = np.minimum(of_rare, bounds[some])
         memory = max(memory, float(remembered_share[alike[some]].max(initial=0.0)))
@@ -221,7 +226,7 @@ def widen_of_rare(scatter: FloatArray, nearest: FloatArray, farthest: FloatArray
     Args:
         scatter: (N,) by scatter alone.
         nearest, farthest: (N,) from the means to the ends of the ranges of what is averaged.
-        draws: of which these are means.
+        draws: independent ones of which these are means.
     """
     rare = nearest * draws < FEW_DRAWS * farthest
     return np.where(rare, np.maximum(scatter, LEAST_DRAW * farthest / draws), scatter)

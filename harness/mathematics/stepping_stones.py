@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spinbench.mathematics.bennett import Ratio, balance
-from spinbench.mathematics.chains import FEWEST_CHAINS, r_hat_of, spread_of_chains
+from spinbench.mathematics.chains import FEWEST_CHAINS, are_apart, errors_of_means, r_hat_of
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
     LARGEST_R_HAT,
@@ -23,7 +23,7 @@ from spinbench.mathematics.claims import (
     memory_share,
     t_factor,
 )
-from spinbench.mathematics.statistics import FloatArray, standard_error
+from spinbench.mathematics.statistics import FloatArray
 
 # Distance of rungs in nats, ∫ sd(V) dβ: at 1 the measured overlap of neighbours is at least 0.55.
 STEP = 1.0
@@ -100,14 +100,23 @@ def stepping_stones(betas: FloatArray, climbed: FloatArray, top: FloatArray) -> 
     if not (weight > NOTHING).all():
         return Ratio(value, np.inf, np.inf, 0.0, 0.0, supported=False)
     sways, chains = _sways(pairs, climbed, top), top.shape[1]
-    parts = [_variance(sway, slopes) for sway, slopes in zip(sways, (climbed, top[:, None]), strict=True)]
-    variance, remembered = (sum(each) for each in zip(*parts, strict=True))
+    errors = [errors_of_means(sway) for sway in sways]
+    variances = np.concatenate([each.se for each in errors]) ** 2
+    variance = float(variances.sum())
+    # Of a sum of independent variances: Satterthwaite, "An approximate distribution of estimates of variance
+    # components", Biometrics Bulletin 1946.
+    per_rung = variances**2 / np.concatenate([each.freedom for each in errors])
+    freedom = variance**2 / max(float(per_rung.sum()), np.finfo(float).tiny)
     # Sum of a chain's deviations over all rungs: one chain climbs all of them, so that the errors of rungs are
     # correlated.
     along = sum(sway.mean(axis=0).sum(axis=0) for sway in sways)
     between = float(np.var(along, ddof=min(chains - 1, 1))) / chains
-    factor = float(t_factor(chains - 1))
-    se, memory = factor * float(np.sqrt(max(variance, between))), factor * float(np.sqrt(remembered))
+    if are_apart(np.sqrt(between), np.sqrt(variance), chains):
+        variance, freedom = between, chains - 1.0
+    shares = [memory_share(r_hat_of(slopes)) for slopes in (climbed, top[:, None])]
+    remembered = np.concatenate([share * each.spread for share, each in zip(shares, errors, strict=True)])
+    factor = float(t_factor(freedom))
+    se, memory = factor * variance**0.5, factor * float(np.linalg.norm(remembered))
     bound = float(error_bound(se, memory=memory))
     enough = chains >= FEWEST_CHAINS and min(len(climbed), len(top)) >= FEWEST_BATCHES
     # Otherwise chains got stuck on the way up, and log Z is too low.
@@ -161,12 +170,3 @@ def _sways(pairs: list[_Pairs], climbed: FloatArray, top: FloatArray) -> tuple[F
     below[:-1] += pairs[0].lower
     below[-1:] += pairs[1].lower
     return below.reshape(rungs, sweeps, chains).swapaxes(0, 1), pairs[1].upper.reshape(len(top), 1, chains)
-
-
-def _variance(sways: FloatArray, slopes: FloatArray) -> tuple[float, float]:
-    """Of the sum of the rungs' means of sways (S, K, C), and of what chains remember of V in it."""
-    spread, parts = spread_of_chains(sways)
-    standard = np.nan_to_num(standard_error(sways))
-    between_starts = memory_share(r_hat_of(slopes)) * spread
-    squares = np.maximum(standard, spread / np.sqrt(parts)) ** 2
-    return float(squares.sum()), float((between_starts**2).sum())

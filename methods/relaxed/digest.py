@@ -31,12 +31,14 @@ class GaussianDigest:
     Attributes:
         relaxation: of the model.
         min_looks: of a run that has so many samples.
+        look_steps: cost in steps of a comparison.
         fits: whether there is to be a fit; else looks stay as they are.
         fit: None as long as there are too few looks.
     """
 
     relaxation: Relaxation
     min_looks: int
+    look_steps: float
     fits: bool
     fit: CrossFit | None = None
 

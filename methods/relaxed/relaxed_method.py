@@ -39,6 +39,10 @@ class RelaxedMethod(Method[RelaxedTables]):
     more_diagonals: ClassVar[tuple[str, ...]] = ()
     """Rules that `diagonal` may name beside those of `relaxation.diagonal`."""
 
+    comparison_steps: ClassVar[float] = 3.0
+    """Cost in steps of the comparison of a look with a Gaussian: draws of its own, four products and two normalisers a
+    chain."""
+
     def __post_init__(self) -> None:
         check_choice(self, "log_z", family.LogZ)
         check_setting(
@@ -68,7 +72,7 @@ class RelaxedMethod(Method[RelaxedTables]):
         if self.log_z != "none":
             min_looks = max(-(-(self.draws or MIN_DRAWS) // trace.chains), MIN_LOOKS)
             fits = trace.chains > 1 and self.log_z in ("bridge", "mirrored")
-            trace.digest = GaussianDigest(tables.relaxation.value, min_looks, fits)
+            trace.digest = GaussianDigest(tables.relaxation.value, min_looks, self.comparison_steps, fits)
         return state, 0
 
     def relaxation(self, model: PairwiseModel) -> Relaxation:

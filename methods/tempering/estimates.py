@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spinbench.api import Trace, standard_error
-from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, r_hat_of, spread_of_chains
+from spinbench.api import Trace
+from spinbench.mathematics.chains import FEWEST_CHAINS, drifts, errors_of_means, r_hat_of
 from spinbench.mathematics.claims import (
     FEWEST_BATCHES,
     LEAST_OVERLAP,
@@ -122,8 +122,6 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
         trace: of the run.
         travel: of the same run.
     """
-    from scipy.special import chdtri
-
     up, down = (trace.series(name) for name in ("up", "down"))
     levels = trace.total("levels")[:, 0]
     mean_up, mean_down = up.mean(axis=(0, 2)), down.mean(axis=(0, 2))
@@ -133,14 +131,9 @@ def estimate_log_z_ratio(trace: Trace, travel: Travel) -> Claim:
     # Relative deviations: to first order their sum over rungs is the deviation of log Z.
     deviations = (up / mean_up[:, None] - down / mean_down[:, None]).sum(axis=1)[:, None, :]
     chains = deviations.shape[-1]
-    spread, parts = spread_of_chains(deviations)
-    # Batches show fast fluctuations, the spread of ladders shows slow ones, but is of few of them: the larger error
-    # would be a sixth too large where both are right.
-    base, of_ladders = float(np.nan_to_num(standard_error(deviations))[0]), float(spread[0]) / np.sqrt(parts)
-    if of_ladders > base * np.sqrt(chdtri(parts - 1, CHANCE) / (parts - 1)):
-        base = of_ladders
-    memory = float((memory_share(r_hat_of(deviations)) * spread)[0])
-    se = float(t_factor(chains - 1)) * base
+    errors = errors_of_means(deviations)
+    memory = float((memory_share(r_hat_of(deviations)) * errors.spread)[0])
+    se = float(t_factor(errors.freedom)[0] * errors.se[0])
     supported = chains >= FEWEST_CHAINS and len(deviations) >= FEWEST_BATCHES and travel.overlap >= LEAST_OVERLAP
     supported = supported and not drifts(deviations, np.hypot([se], memory))
     bound = float(error_bound(se, UNSEEN / travel.visits, float(np.hypot(memory, common_drift(deviations)))))

@@ -10,6 +10,8 @@ import pytest
 import spinbench
 from spinbench.errors import SpinbenchError
 from spinbench.mathematics import statistics
+from spinbench.mathematics.chains import errors_of_means
+from spinbench.mathematics.claims import t_factor
 from spinbench.mathematics.rounding import add_rounding, add_rounding_to_log_z
 from spinbench.models import FactorGraph, PairwiseModel
 
@@ -231,3 +233,13 @@ def test_unresolved_log_z_stays_unresolved_and_large_values_keep_their_last_plac
     assert add_rounding_to_log_z(float("inf"), 1.0, rare(20), "float32") == float("inf")
     assert add_rounding_to_log_z(0.0, 2.0**23, rare(20), "float32") >= 1.0
     assert add_rounding_to_log_z(0.25, 1.0, rare(20), "float64") == pytest.approx(0.25, abs=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("batches", [4, 16, 64])
+def test_errors_of_means_are_those_that_normal_chains_have(batches: int, correlation: float) -> None:
+    """16 chains, whose batches follow each other at autocorrelation times of 1, 3 and 19."""
+    series = autoregressive(np.random.default_rng(5), correlation, batches, 1000, 16)
+    errors = errors_of_means(series)
+    z = series.mean(axis=(0, 2)) / (t_factor(errors.freedom) * errors.se)
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(1.0, abs=0.08)
