@@ -92,7 +92,7 @@ class Child(Generic[Answer]):
         self._begun, self._cpu_seconds = time.perf_counter(), 0.0
         # Python warns when a process with threads forks; the child does not use the threads of libraries.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.filterwarnings("ignore", r".*fork\(\)")
             self._process.start()
         sender.close()
 

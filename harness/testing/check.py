@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -106,7 +107,8 @@ PAIR_CHECKS = CheckRegistry()
 
 @contextmanager
 def process_state_kept() -> Iterator[None]:
-    """A context that checks and restores state of the process: NumPy's generator and error handling, working folder.
+    """A context that checks state of the process: working folder, NumPy's handling of errors, signals, warnings and
+    numbers of threads. It restores the first two.
 
     Raises:
         CheckError: it was changed inside.
@@ -124,7 +126,17 @@ def process_state_kept() -> Iterator[None]:
 
 def _process_state() -> dict[str, Any]:
     """Only what no framework changes when it is first imported, as some draw from NumPy's global generator."""
-    return {"the working directory": os.getcwd(), "NumPy's handling of errors": np.geterr()}
+    # Action, message, category, module: what ignores warnings of all kinds.
+    ignores_all = ("ignore", None, Warning, None)
+    return {
+        "the working directory": os.getcwd(),
+        "NumPy's handling of errors": np.geterr(),
+        "what happens on Ctrl-C": signal.getsignal(signal.SIGINT),
+        "whether warnings are shown": ignores_all in [each[:4] for each in warnings.filters],
+        "the number of threads in the environment": {
+            name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")
+        },
+    }
 
 
 def require(condition: object, message: str) -> None:

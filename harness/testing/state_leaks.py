@@ -120,7 +120,7 @@ def repr_of_short_run(run_description: dict[str, Any]) -> str:
 @PAIR_CHECKS.add("start and tables stay")
 def check_inputs_unchanged(pair: Pair) -> None:
     """The start, the model and the tables are read, not written; in which order its numbers lie does not matter."""
-    at, around = pair.trial_of_many_states(), _read_global_state()
+    around, at = _read_global_state(), pair.trial_of_many_states()
     states = initial_states.random_start(at.model, FEW_CHAINS, SEED)
     before, tables = states.tobytes(), [(leaf, leaf.tobytes()) for leaf in tree_arrays(at.tables)]
     state = at.engine.init(SEED, states)

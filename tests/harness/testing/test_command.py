@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -114,6 +115,25 @@ def test_a_check_that_leaves_the_working_directory_fails() -> None:
     with pytest.raises(CheckError, match="the working directory is not what it was before"):
         Check("toy.numpy", "folder", change_folder)()
     assert os.getcwd() == folder
+
+
+@pytest.mark.parametrize(
+    ("change", "quantity"),
+    [
+        (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN), "what happens on Ctrl-C"),
+        (lambda: warnings.simplefilter("ignore"), "whether warnings are shown"),
+        (lambda: os.environ.update(OMP_NUM_THREADS="7"), "the number of threads in the environment"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_check_that_changes_its_process_fails(
+    change: Callable[[], object], quantity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    handler = signal.getsignal(signal.SIGINT)
+    with warnings.catch_warnings(), pytest.raises(CheckError, match=f"{quantity} is not what it was before"):
+        Check("toy.numpy", "change", change)()
+    signal.signal(signal.SIGINT, handler)
 
 
 def test_a_device_that_is_not_here_is_skipped_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
