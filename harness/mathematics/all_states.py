@@ -18,7 +18,7 @@ def marginals_of_all_states(values: FloatArray | list[FloatArray]) -> FloatArray
     if isinstance(values, list):
         return np.concatenate(values)
     p = np.asarray(values, dtype=np.float64)
-    return _both(1 - p, p)
+    return np.asarray(np.stack([1 - p, p], axis=1).reshape(-1, *p.shape[1:]))
 
 
 def by_variable(values: FloatArray | list[FloatArray]) -> list[FloatArray]:
@@ -32,8 +32,7 @@ def errors_of_all_states(values: FloatArray | list[FloatArray]) -> FloatArray:
     """Of what both states of a binary variable share: standard errors, ESS, R-hat."""
     if isinstance(values, list):
         return np.concatenate(values)
-    errors = np.asarray(values, dtype=np.float64)
-    return _both(errors, errors)
+    return np.repeat(np.asarray(values, dtype=np.float64), 2, axis=0)
 
 
 def names(marginals: FloatArray | list[FloatArray]) -> tuple[IntArray, IntArray]:
@@ -48,9 +47,4 @@ def of_reported(cardinalities: Sequence[int], p: FloatArray) -> FloatArray:
     sizes = np.array(cardinalities, dtype=np.int64)
     rows, signs = state_rows(sizes)
     every = (signs[:, None] < 1) + signs[:, None] * p[rows]
-    return _both(1 - every, every) if (sizes == 2).all() else every
-
-
-def _both(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Of binary variables, states 0 and 1 in turn."""
-    return np.asarray(np.stack([first, second], axis=1).reshape(-1, *first.shape[1:]))
+    return marginals_of_all_states(every) if (sizes == 2).all() else every

@@ -37,7 +37,7 @@ class Progress(NamedTuple):
             best = f"the best so far has width {self.width} and would take {memory} and {format_seconds(left)}"
             return f"searching for an elimination order; {best}"
         if math.isnan(left):
-            limit = "as long as it takes" if self.limit_seconds == math.inf else f"{self.limit_seconds:g} s at most"
+            limit = "as long as it takes" if self.limit_seconds == math.inf else f"{self.limit_seconds:.3g} s at most"
             return f"{memory} or more, counting for {limit}"
         if self.total == 1:
             return f"{memory}, predicted to take {format_seconds(planning_seconds + left)}"

@@ -19,7 +19,6 @@ import numpy as np
 
 from spinbench.foundation import deadline, plugins
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
-from spinbench.foundation.remarks import format_seconds
 from spinbench.reference.counting.choices import median_choices
 from spinbench.reference.counting.encoding import Formula, encode
 from spinbench.reference.network import FloatArray
@@ -268,7 +267,7 @@ class Ganak(Solver):
             with contextlib.closing(run_in_child(work, task, min(seconds, MAX_WAIT))) as news:  # type: ignore[type-var]
                 return next(each for each in news if each is not None)
         except OverdueError:
-            raise GaveUpError(f"ganak had not finished counting after {format_seconds(seconds)}{reason}") from None
+            raise GaveUpError(f"ganak had not finished counting after {seconds:.3g} s{reason}") from None
         except (DiedError, MemoryError):
             raise GaveUpError("ganak ended early, as it does where memory runs out (max_gib)") from None
 

@@ -47,8 +47,6 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, value)
     root = tmp_path / "my_method"
     assert cli.main(["init", str(root), "--method", "mine"]) == 0
-    git("init", "-q", "-b", "main", str(root))
-    assert cli.main(["init", str(root)]) == 0
     (root / "benchmarks" / "length.py").write_text(SUITE)
     monkeypatch.chdir(root)
     return root
