@@ -17,6 +17,8 @@ from jax import lax
 
 from spinbench.api import Array
 from spinbench.backends.jax import JaxBackend
+from spinbench.foundation.plugins import describe_error
+from spinbench.foundation.remarks import remark
 from spinbench.mathematics.heat_bath.tiles import Tiles
 
 # Variables of a tile: half of those of repetitions, since the work of a thread grows with their square.
@@ -25,6 +27,10 @@ WIDTH = 128
 LANES = 32
 # Members whose fields a thread has in registers at once.
 PANEL = 16
+
+NOT_USED = (
+    "dense models are swept by repeated products, as the kernel that draws their variables in sequence fails here"
+)
 
 
 class SequentialTiles(Tiles):
@@ -127,7 +133,7 @@ def _draw_panels(
 
 @cache
 def is_kernel_right(device: str) -> bool:
-    """Whether the kernel compiles for a device, and draws a tile of whole numbers as it should.
+    """Whether the kernel compiles for a device, and draws a tile of whole numbers as it should; a remark says why not.
 
     It takes a compiler, Triton, that other programs do not, and that not every version of JAX has.
     """
@@ -144,10 +150,14 @@ def is_kernel_right(device: str) -> bool:
         with ThreadPoolExecutor(1) as thread:
             drawn = thread.submit(draw, fields, inner, first, threshold, beta).result()
         x, states = map(backend.to_host, drawn)
-    except Exception:
+    except Exception as error:
+        remark(f"{NOT_USED}: {describe_error(error)}")
         return False
     expected = states * 0
     for k in range(shape[0]):
         expected[k] = beta * (fields[k] + inner[k] @ (expected - first)) > threshold[k]
     # Couplings to members that come later are zeros.
-    return np.array_equal(states, expected) and np.array_equal(x, beta * (fields + inner @ (expected - first)))
+    is_right = np.array_equal(states, expected) and np.array_equal(x, beta * (fields + inner @ (expected - first)))
+    if not is_right:
+        remark(f"{NOT_USED}: its sums of whole numbers are wrong")
+    return is_right

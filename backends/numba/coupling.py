@@ -16,7 +16,7 @@ from spinbench.methods.gibbs.gibbs import Gibbs
 from spinbench.models import Model
 
 
-class GibbsCoupling(Coupling):
+class GibbsCoupling(Coupling[CoupledPairs]):
     """By the maximal coupling of conditionals."""
 
     name = Gibbs.name

@@ -186,7 +186,7 @@ class MethodBounds(BoundSource):
 
 
 class StepwiseBounds(BoundSource):
-    """Whose `find` keeps to seconds from its first bound on, so that it loads what it runs."""
+    """Of which `find`, asked for a small model and next to no time, runs once what it runs at all, and so loads it."""
 
     def load(self, request: BoundRequest) -> None:
         for _ in self.find(request):

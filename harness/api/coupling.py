@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,10 @@ class Pairs(Protocol):
     def met(self) -> npt.NDArray[np.int64]: ...
 
 
-class Coupling(ABC):
+PairsT = TypeVar("PairsT", bound=Pairs)
+
+
+class Coupling(ABC, Generic[PairsT]):
     """Pairs of a method's chains that share their random numbers: a class in `spinbench.couplings`, for
     `spinbench.mixing`.
 
@@ -38,10 +41,10 @@ class Coupling(ABC):
         """What is coupled: a model without 1-of-K groups, and "chromatic" or "raster", the order of a sweep."""
 
     @abstractmethod
-    def start(self, seed: Sequence[int], x: np.ndarray, y: np.ndarray) -> Any:
-        """Pairs, as in `met`, at initial states (N, P) of the chains ahead and of those behind; P may be 0."""
+    def start(self, seed: Sequence[int], x: np.ndarray, y: np.ndarray) -> PairsT:
+        """Pairs at initial states (N, P) of the chains ahead and of those behind; P may be 0."""
 
     @abstractmethod
-    def advance(self, pairs: Any, lag: int, first: int, last: int) -> None:
+    def advance(self, pairs: PairsT, lag: int, first: int, last: int) -> None:
         """Make sweeps number first … last of the chains ahead, from 1 on; sweep s of theirs is sweep s - lag of those
         behind. Writes to the pairs; those that have met need not move."""

@@ -102,7 +102,7 @@ class Mixing:
         return f"Mixing({self.model!r}: {'; '.join(self.sentences())})"
 
 
-def _run(coupling: Coupling, pairs: Pairs, lag: int, until: float) -> int:
+def _run(coupling: Coupling[Pairs], pairs: Pairs, lag: int, until: float) -> int:
     """Sweeps until all pairs have met, or the clock is beyond `until`; their number."""
     done, more = 0, 1
     while (pairs.met < 0).any() and deadline.now() < until:
@@ -178,7 +178,7 @@ def _check_arguments(model: Model, method: str, tv: object, seed: object, scan: 
         raise SpinbenchError(f"scan={scan!r} was given; chromatic or raster is needed")
 
 
-def load_coupling(method: str) -> type[Coupling]:
+def load_coupling(method: str) -> type[Coupling[Pairs]]:
     """That of a method.
 
     Raises:
@@ -187,24 +187,23 @@ def load_coupling(method: str) -> type[Coupling]:
     """
     if method not in (coupled := plugins.entry_points("couplings")):
         raise UnsupportedError(f"mixing: method={method!r} was given; {', '.join(coupled)} is coupled, and no other")
-    return cast("type[Coupling]", plugins.load("couplings", method, _malformed))
+    return cast("type[Coupling[Pairs]]", plugins.load("couplings", method, _invalid_class_reason))
 
 
-def _malformed(plugin: object) -> str:
+def _invalid_class_reason(plugin: object) -> str:
     right = isinstance(plugin, type) and issubclass(plugin, Coupling) and bool(getattr(plugin, "backends", ()))
     return "" if right else "is no subclass of spinbench.api.Coupling with backends"
 
 
-def _start_pairs(chains: Coupling, model: Model, seed: int, stage: int, pairs: int) -> Pairs:
+def _start_pairs(chains: Coupling[Pairs], model: Model, seed: int, stage: int, pairs: int) -> Pairs:
     """Both chains of each pair at independent starts, as runs have them."""
     key = (seed, 0x4D4958, stage)
     states = initial_states.spread_starts(model, 2 * pairs, int(np.random.SeedSequence(key).generate_state(1)[0]), True)
     mixed = states[:, np.random.default_rng(key).permutation(2 * pairs)]
-    started: Pairs = chains.start(key, mixed[:, :pairs], mixed[:, pairs:])
-    return started
+    return chains.start(key, mixed[:, :pairs], mixed[:, pairs:])
 
 
-def _lag(chains: Coupling, model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:
+def _lag(chains: Coupling[Pairs], model: Model, seed: int, until: float) -> tuple[int, IntArray, int]:
     """(L, 0 where pilots have not met; their meeting times; sweeps)."""
     pilots = _start_pairs(chains, model, seed, 0, PILOTS)
     ran = _run(chains, pilots, 1, until)
@@ -213,7 +212,7 @@ def _lag(chains: Coupling, model: Model, seed: int, until: float) -> tuple[int, 
     return int(np.ceil(np.quantile(pilots.met, QUANTILE))), pilots.met, ran
 
 
-def _times(chains: Coupling, model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
+def _times(chains: Coupling[Pairs], model: Model, seed: int, lag: int, until: float) -> tuple[IntArray, int]:
     """(meeting times of as many pairs as there is time for; sweeps)."""
     since = deadline.now()
     pairs = _start_pairs(chains, model, seed, 1, FIRST)

@@ -12,86 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
 
 from spinbench.errors import SpinbenchError
 from spinbench.foundation import plugins
 from spinbench.metrics import METRICS, MIXING
 from spinbench.scaffold import history
+from spinbench.scaffold.kinds import CLASSES, KINDS
 
 TEMPLATES = "spinbench.scaffold.templates"
 
-
-class Kind(NamedTuple):
-    """What packages of one kind hold.
-
-    Attributes:
-        noun: what the package is, for its README.
-        groups: of entry points, the first that of the package's name.
-        source: template of the module.
-        replaced: what of it is the author's, for the README.
-        command: that shows it at work; {name} is the entry point's.
-        loops: template of a second module, which the first one calls.
-        checks: call of the conformance suite that is its test; empty: it has a test of its own.
-    """
-
-    noun: str
-    groups: tuple[str, ...]
-    source: str
-    replaced: str = "the mathematics"
-    command: str = "spinbench check --method {name} --backend numpy"
-    loops: str = ""
-    checks: str = 'method_checks("{name}", "numpy")'
-
-
-KINDS = {
-    "backend": Kind(
-        *("backend", ("backends",), "backend.py", "its parts, and check again"),
-        command="spinbench check --backend {name}",
-        checks='checks(backend="{name}")',
-    ),
-    "method": Kind(
-        *("method", ("methods",), "method.py"),
-        command="spinbench check --method {name}",
-        checks='checks(method="{name}")',
-    ),
-    "c-kernel": Kind("kernel in C", ("methods", "kernels.numpy"), "kernel.txt", "the loops", loops="c_loops.py"),
-    "numba-kernel": Kind(
-        *("kernel in Numba", ("methods", "kernels.numba"), "kernel.txt", "the loops"),
-        command="spinbench check --method {name} --backend numba",
-        loops="numba_loops.txt",
-        checks='method_checks("{name}", "numba")',
-    ),
-    "program": Kind("external program", ("methods",), "program.py", "the command and the reading"),
-    "bound": Kind(
-        *("source of bounds", ("bounds",), "bound.py"),
-        command="printf 'MARKOV\\n2\\n2 2\\n1\\n2 0 1\\n4\\n1 2 3 4\\n' > two.uai\nspinbench bracket two.uai",
-        checks="",
-    ),
-    "family": Kind(
-        *("family of models", ("models",), "family.py"),
-        command="spinbench sweep -m model={name} method=gibbs,bp backend=numba budget=smoke",
-        checks="",
-    ),
-    "format": Kind(
-        *("file format", ("formats",), "format.py", "what is read and written"),
-        command="printf 'coins\\na 0.25\\nb 0.5\\n' > two.coins\n"
-        "spinbench sweep -m model=file model.path=two.coins method=exact,gibbs backend=numpy budget=smoke",
-        checks="",
-    ),
-    "metric": Kind(
-        *("metric", ("metrics",), "metric.py"),
-        command="spinbench sweep -m model=grid model.rows=4 model.cols=4 method=bp,gibbs backend=numpy budget=smoke",
-        checks="",
-    ),
-}
 # Names without an entry point that are taken.
 RESERVED = {"family": ("file",), "metric": (*METRICS, MIXING)}
-# Classes of templates, by what entry points of a group name.
-CLASSES = {
-    **{"methods": "Method", "backends": "Backend", "kernels": "Kernel", "bounds": "Bound"},
-    **{"formats": "Format", "metrics": "Metric"},
-}
 # Largest number of letters of a module's name, which files and folders contain.
 LONGEST = 100
 # Module names that pytest and setuptools execute.

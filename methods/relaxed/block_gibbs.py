@@ -57,6 +57,7 @@ class BlockGibbs(RelaxedMethod):
     summary: ClassVar[str] = "block Gibbs on the Gaussian relaxation p(x, s)"
     profile = MethodProfile(family="chains at one temperature")
     more_diagonals: ClassVar[tuple[str, ...]] = ("auto",)
+    # A step is cheaper than a trajectory of `dhmc`.
     comparison_steps: ClassVar[float] = 8.0
 
     def __post_init__(self) -> None:

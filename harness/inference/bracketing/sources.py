@@ -58,10 +58,10 @@ def load_source(name: str) -> BoundSource:
     Raises:
         UnknownNameError, BrokenPluginError: as of `plugins.create`; or it is no `BoundSource`.
     """
-    return cast("BoundSource", plugins.create("bounds", name, lambda plugin: _malformed(name, plugin)))
+    return cast("BoundSource", plugins.create("bounds", name, lambda plugin: _invalid_class_reason(name, plugin)))
 
 
-def _malformed(name: str, plugin: object) -> str:
+def _invalid_class_reason(name: str, plugin: object) -> str:
     if not (isinstance(plugin, type) and issubclass(plugin, BoundSource)):
         return "is no subclass of spinbench.api.BoundSource"
     if getattr(plugin, "name", None) != name:

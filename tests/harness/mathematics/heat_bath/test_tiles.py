@@ -104,7 +104,7 @@ def test_members_of_a_tile_in_sequence(n, chains, backward, monkeypatch):
         np.testing.assert_allclose(p, expected[1], atol=1e-6)
 
 
-def test_a_kernel_of_tiles_that_fails_or_errs_is_left(monkeypatch):
+def test_a_kernel_of_tiles_that_fails_or_errs_is_left(monkeypatch, capsys):
     is_right, draw = dense_tiles.is_kernel_right.__wrapped__, dense_tiles.draw_in_sequence
     monkeypatch.setattr(dense_tiles, "PANEL", 4)
     within_a_program = jax.jit(lambda x: x + is_right("cpu"))
@@ -113,6 +113,10 @@ def test_a_kernel_of_tiles_that_fails_or_errs_is_left(monkeypatch):
     assert not is_right("cpu")
     monkeypatch.setattr(dense_tiles, "draw_in_sequence", lambda fields, *_, **__: (fields, fields > 0))
     assert not is_right("cpu")
+    failed, erred = capsys.readouterr().err.splitlines()
+    assert failed.startswith("spinbench: dense models are swept by repeated products")
+    assert "Error" in failed
+    assert erred.endswith("its sums of whole numbers are wrong")
 
 
 def test_the_kernel_of_tiles_is_lowered_for_a_gpu():
