@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from spinbench.foundation import deadline, plugins
+from spinbench.foundation import deadline, plugins, remarks
 from spinbench.foundation.child import DiedError, OverdueError, run_in_child
 from spinbench.reference.counting.choices import median_choices
 from spinbench.reference.counting.encoding import Formula, encode
@@ -34,8 +34,7 @@ MAX_EXPONENT = 1000
 SMALLEST = 2.0**-960
 # Share of the time for marginals after which their total is predicted; counts given a state are mostly shorter.
 TRIAL = 0.1
-# Factor 2^STEP between trial scales: less than the range from `SMALLEST` to infinity, so that no count falls between
-# two scales.
+# Factor 2^STEP between trial scales, less than the range from `SMALLEST` to infinity: no count falls between two.
 STEP = 1900
 # Solvers predicted to be faster than this (seconds) go first: the time of counting cannot be predicted.
 MIN_SECONDS = 10.0
@@ -267,7 +266,8 @@ class Ganak(Solver):
             with contextlib.closing(run_in_child(work, task, min(seconds, MAX_WAIT))) as news:  # type: ignore[type-var]
                 return next(each for each in news if each is not None)
         except OverdueError:
-            raise GaveUpError(f"ganak had not finished counting after {seconds:.3g} s{reason}") from None
+            duration = remarks.format_seconds(seconds)
+            raise GaveUpError(f"ganak had not finished counting after {duration}{reason}") from None
         except (DiedError, MemoryError):
             raise GaveUpError("ganak ended early, as it does where memory runs out (max_gib)") from None
 
