@@ -25,7 +25,7 @@ class Metric(ABC):
     """
 
     title: ClassVar[str]
-    """A few words, the heading of its column."""
+    """A few words, the heading of its column; empty: it is in records, and in no table."""
     unit: ClassVar[str] = ""
     better: ClassVar[Literal["lower", "higher"]] = "lower"
     families: ClassVar[tuple[str, ...]] = ()

@@ -265,7 +265,7 @@ def _average_metrics(
     metrics_by_heading: dict[str, list[record_parts.Metric]] = defaultdict(list)
     for record in successes:
         for name, metric in record.metrics.items():
-            if metric.title is not None and metric.value is not None:
+            if metric.title and metric.value is not None:
                 metrics_by_heading[headings[name, _metric_heading(metric)]].append(metric)
     return {heading: variants.pool_mean(metrics) for heading, metrics in metrics_by_heading.items()}
 
@@ -273,7 +273,7 @@ def _average_metrics(
 def _unique_headings(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     """Of a metric's name and heading what tells it from those of other names."""
     entries = (entry for record in records for entry in record.metrics.items())
-    pairs = {(name, _metric_heading(metric)) for name, metric in entries if metric.title is not None}
+    pairs = {(name, _metric_heading(metric)) for name, metric in entries if metric.title}
     count = Counter(heading for _, heading in pairs)
     ambiguous = {heading for heading in count if count[heading] > 1 or heading.lower() in RESERVED_HEADINGS}
     names = {(name, heading): f"{heading} ({name})" for name, heading in pairs if heading in ambiguous}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
@@ -43,8 +44,8 @@ searchpath.register_resolver("spinbench.chosen", _select_field)
 
 
 def _class(classes: DictConfig, name: str) -> str | None:
-    """Resolver `${spinbench.class:${classes},${model.name}}`: which list has the model or its family, if any."""
-    return next((str(key) for key, members in classes.items() if name in members), None)
+    """Resolver `${spinbench.class:${classes},${model.name}}`: which list has a pattern of the name, if any."""
+    return next((str(key) for key, patterns in classes.items() if any(fnmatchcase(name, p) for p in patterns)), None)
 
 
 searchpath.register_resolver("spinbench.class", _class)

@@ -246,7 +246,7 @@ def test_broken_metrics(plugin: Install, name: str, what: str, words: str) -> No
     plugin({name: what})
     with pytest.raises(BrokenPluginError, match=words):
         registry.load_metric(name)
-    assert list(registry.usable_metrics()) == ["pair_rmse"]
+    assert list(registry.usable_metrics()) == ["hellinger", "pair_rmse"]
 
 
 def test_a_name_of_spinbench_s_own_stays(plugin: Install) -> None:
