@@ -15,7 +15,7 @@ from spinbench.inference import kernels, registry
 from spinbench.inference.budget import Budget
 from spinbench.inference.result import Result, replace_pairs
 from spinbench.inference.runner import exact, run
-from spinbench.measuring import environment, process_state, records, result_metrics
+from spinbench.measuring import environment, model_features, process_state, records, result_metrics
 from spinbench.measuring.process_state import Answer, failure_answer
 from spinbench.measuring.stages import Load, Memory, Stages
 from spinbench.metrics import MIXING
@@ -71,6 +71,7 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
     with stages("metrics"):
         metric_entries, spread = result_metrics.result_metrics(result, reference, reference_entry)
         summary = result_metrics.summarize_result(result, reference)
+        features = model_features.describe_model(model, reference)
         for each in filter(None, (result, reference)):
             result_metrics.make_arrays_read_only(each)
         metric_entries = metrics.measure_all(model, result, reference) | metric_entries
@@ -96,6 +97,7 @@ def _measure_stages(cell: Mapping[str, Any], stages: Stages, *, warm: bool) -> A
             "memory": dataclasses.asdict(memory),
         },
         "reference": reference_entry,
+        "features": features,
         "oversubscribed": process_state.oversubscription_message(load),
     }
 

@@ -186,6 +186,28 @@ class Checkpoint(Part, frozen=True, kw_only=True):
     log_z_error: Number | None
 
 
+class ModelFeatures(Part, frozen=True, kw_only=True):
+    """Of the model, without impossible states.
+
+    Attributes:
+        variables: number of variables.
+        factors: number of factors.
+        states: largest number of states of a variable.
+        order: largest number of variables of a factor.
+        zeros: share of the tables' entries that are hard zeros.
+        trivial_log_z_error: |error of log Z| in nats where each table is replaced by its mean.
+        trivial_hellinger: mean Hellinger distance of uniform marginals to the exact ones.
+    """
+
+    variables: Number
+    factors: Number
+    states: Number
+    order: Number
+    zeros: Number
+    trivial_log_z_error: Number | None = None
+    trivial_hellinger: Number | None = None
+
+
 class Result(Part, frozen=True, kw_only=True, rename={"timing": "seconds", "batches": "laps"}):
     """What a run came to.
 

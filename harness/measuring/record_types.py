@@ -20,6 +20,7 @@ from spinbench.measuring.record_parts import (
     CodeState,
     Environment,
     Metric,
+    ModelFeatures,
     Name,
     Number,
     Part,
@@ -81,6 +82,7 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
         metrics: tracked numbers by name.
         result_or_none: None where there is none; `result` is that of a record whose status is "ok".
         reference: the exact answer; None where nothing ran.
+        features: the model's; None where nothing ran.
         stages: seconds of each stage of the cell.
         environment: where it was measured.
         oversubscribed: a sentence where the process did not have its core to itself.
@@ -109,6 +111,7 @@ class Record(Part, frozen=True, kw_only=True, rename={"model_class": "class", "r
     metrics: dict[str, Metric]
     result_or_none: Result | None
     reference: Reference | None
+    features: ModelFeatures | None = None
     stages: dict[str, Any] | None = None
     environment: Environment
     oversubscribed: str | None = None

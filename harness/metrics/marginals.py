@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spinbench.api.host_arrays import PerVariable
 from spinbench.api.metric import Measured, Metric
 from spinbench.inference.result import Result
 from spinbench.models import Model
@@ -22,12 +23,18 @@ class HellingerDistance(Metric):
             return f"{result.method} gives no marginals"
         if reference is None or reference.marginals is None:
             return "the exact marginals are out of reach"
-        known = [
-            hellinger_distance(np.asarray(estimate), np.asarray(exact))
-            for estimate, exact in zip(result.marginals, reference.marginals, strict=True)
-            if np.isfinite(exact).all()
-        ]
-        return Measured(float(np.mean(known))) if known else "the exact marginals are out of reach"
+        distance = mean_hellinger_distance(result.marginals, reference.marginals)
+        return "the exact marginals are out of reach" if distance is None else Measured(distance)
+
+
+def mean_hellinger_distance(estimated: PerVariable, exact: PerVariable) -> float | None:
+    """Over the variables whose exact marginals are known; None where there is none."""
+    distances = [
+        hellinger_distance(np.asarray(p), np.asarray(q))
+        for p, q in zip(estimated, exact, strict=True)
+        if np.isfinite(q).all()
+    ]
+    return float(np.mean(distances)) if distances else None
 
 
 def hellinger_distance(p: np.ndarray, q: np.ndarray) -> float:
