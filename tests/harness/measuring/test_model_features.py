@@ -30,9 +30,7 @@ def test_the_trivial_answer_has_the_mean_of_each_table() -> None:
 def test_couplings_are_tables_too() -> None:
     model = generators.grid(3, 3, seed=1)
     exact = spinbench.exact(model)
-    halves = [np.log((1 + np.exp(x)) / 2) for x in model.biases] + [
-        np.log((3 + np.exp(x)) / 4) for x in model.couplings
-    ]
+    means = [*(1 + np.exp(model.biases)) / 2, *(3 + np.exp(model.couplings)) / 4]
     found = describe_model(model, exact)
     assert found["trivial_log_z_error"] == pytest.approx(abs(np.log(means).sum() + 9 * np.log(2) - exact.log_z))
     assert (found["variables"], found["order"], found["states"]) == (9, 2, 2)
