@@ -14,7 +14,7 @@ from spinbench.reference.problem import Problem
 
 
 def describe_model(model: Model, reference: Result | None) -> dict[str, Any]:
-    """The fields of `record_parts.ModelFeatures`, of what is left without impossible states.
+    """The fields of `record_model.ModelFeatures`, of what is left without impossible states.
 
     Args:
         model: as it was run.

@@ -14,17 +14,16 @@ import msgspec
 
 from spinbench.foundation.remarks import OBEYED
 from spinbench.measuring.cells import drop_ended_defaults, protocol_digest
+from spinbench.measuring.record_model import ModelFeatures, Reference
 from spinbench.measuring.record_parts import (
     Axes,
     Checkpoint,
     CodeState,
     Environment,
     Metric,
-    ModelFeatures,
     Name,
     Number,
     Part,
-    Reference,
     Result,
     Time,
 )

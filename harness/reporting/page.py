@@ -166,11 +166,13 @@ def write_profile(profile: Profile, records: Sequence[Record], path: Path) -> li
         template_environment()
         .get_template("profile.md")
         .render(
+            recommendations=profile.recommendations,
             sentences=rendering.summary_sentences(profile),
             pictures=picture_files,
             heads=heads,
             classes=classes,
             boards=[(rendering.board_title(board), *rendering.board_table(board)) for board in profile.boards],
+            tables=profile.tables,
             days=dict.fromkeys([days[0], days[-1]]),
             cells=len(records),
             shared=sum(bool(record.oversubscribed) for record in records),

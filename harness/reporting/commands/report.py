@@ -91,6 +91,7 @@ def run_profile(arguments: Namespace) -> int:
     """Print what is best across the models of some sweeps, and write it into a page; 0, the exit status."""
     sweep_records = _read_latest_records(arguments.folders)
     profiles = profile(sweep_records)
+    print_parts(profiles.recommendations)
     print_parts(rendering.render_profile(profiles, all_solvers=arguments.all))
     if arguments.page is not None:
         pictures = page.write_profile(profiles, sweep_records, arguments.page)

@@ -22,7 +22,7 @@ RESAMPLES = 2000
 CONFIDENCE = 0.95
 
 
-class MeanRanks(NamedTuple):
+class MeanOverModels(NamedTuple):
     """Of each solver, (S,): the mean over models, and the ends of its interval."""
 
     mean: FloatArray
@@ -56,17 +56,17 @@ def rank_solvers(ratio: FloatArray) -> FloatArray:
     return shared
 
 
-def mean_ranks(ranks: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) -> MeanRanks:
-    """Over models, with percentile intervals of the bootstrap over models (Efron and Tibshirani 1993, chapter 13).
+def mean_over_models(values: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) -> MeanOverModels:
+    """Of (M, S) values, with percentile intervals of the bootstrap over models (Efron and Tibshirani 1993, chapter 13).
 
-    The interval says how much the rank hangs on which models were asked; noise within a model is no part of it.
+    The interval says how much the mean hangs on which models were asked; noise within a model is no part of it.
     """
-    models = len(ranks)
+    models = len(values)
     resampled = np.random.default_rng(seed).integers(models, size=(resamples, models))
     counts = np.stack([np.bincount(row, minlength=models) for row in resampled])
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(counts @ ranks / models, (tail, 1 - tail), axis=0)
-    return MeanRanks(ranks.mean(axis=0), low, high)
+    low, high = np.quantile(counts @ values / models, (tail, 1 - tail), axis=0)
+    return MeanOverModels(values.mean(axis=0), low, high)
 
 
 # Method whose answers define the errors; it has none itself and is compared by time only.
@@ -86,6 +86,7 @@ class Quantity:
         number: of a record.
         metric: without which a record says nothing of it.
         floor: numbers below are equal.
+        tolerance: error that most people can live with; None of what is no error.
     """
 
     name: str
@@ -94,10 +95,11 @@ class Quantity:
     number: trust.Number
     metric: str
     floor: float
+    tolerance: float | None = None
 
 
-RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", trust.marginal_rmse_or_inf, "marginal_rmse", 1e-4)
-LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", trust.log_z_error_or_inf, "log_z_error", 1e-3)
+RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", trust.marginal_rmse_or_inf, "marginal_rmse", 1e-4, 0.01)
+LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", trust.log_z_error_or_inf, "log_z_error", 1e-3, 0.05)
 SECONDS = Quantity(
     "seconds to an RMSE of 1 %", "to 1 %", "marginals", trust.seconds_to_error_or_inf, "marginal_rmse", 1e-3
 )
@@ -131,9 +133,14 @@ class Board:
         return performance_ratios(self.values, self.quantity.floor)
 
     @property
-    def ranks(self) -> MeanRanks:
+    def model_ranks(self) -> FloatArray:
+        """(models, solvers) ranks on each model."""
+        return rank_solvers(self.ratios)
+
+    @property
+    def ranks(self) -> MeanOverModels:
         """Of each solver over the models."""
-        return mean_ranks(rank_solvers(self.ratios))
+        return mean_over_models(self.model_ranks)
 
     def wins(self) -> dict[str, list[tuple[str, int]]]:
         """By class, of those that are best somewhere or tied: solver, on how many models."""

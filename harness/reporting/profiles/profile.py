@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,16 +13,20 @@ from spinbench.measuring import records as stored
 from spinbench.measuring.record_types import Record, parse_record
 from spinbench.measuring.records import RecordError
 from spinbench.measuring.trust import format_error_calibration
+from spinbench.reporting.profiles import tables
 from spinbench.reporting.profiles.boards import (
     LOG_Z,
     REFERENCE_METHOD,
     RMSE,
     SECONDS,
     Board,
+    Cells,
     build_board,
     cell_outcome,
     solver_names,
 )
+from spinbench.reporting.profiles.recommendations import recommendations
+from spinbench.reporting.profiles.tables import Table
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Profile:
         counts: of cells, by what came of them ("ok", "doubted", "failed", "refused"); "doubted" are those whose verdict
             speaks against marginals or log Z or both. All but the first count as failures, for the number in doubt.
         truth: a sentence on how many of the numbers that were vouched for are further off than they claim to be.
+        recommendations: what to use when, in sentences with their counts.
+        tables: UAI scores, exact solvers, what solvers add to each other, PAR2, and the models.
     """
 
     boards: tuple[Board, ...]
@@ -43,6 +50,8 @@ class Profile:
     unanswered: tuple[str, ...]
     counts: Counter[str]
     truth: str
+    recommendations: tuple[str, ...]
+    tables: tuple[Table, ...]
 
     @property
     def last(self) -> tuple[Board, ...]:
@@ -66,29 +75,47 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         RecordError: the folder holds no records, or something else was given.
     """
     records_list = stored.read_records(Path(records)) if isinstance(records, str | Path) else _parse_records(records)
-    latest = [record for record in stored.latest_per_cell(records_list) if record.axes.method != REFERENCE_METHOD]
+    every = stored.latest_per_cell(records_list)
+    latest = [record for record in every if record.axes.method != REFERENCE_METHOD]
     classes = {record.axes.model: model_class(record) for record in latest}
     classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
     budgets: dict[tuple[Any, ...], dict[tuple[str, str], list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record, solver in zip(latest, solver_names(latest), strict=True):
         budget = record.config["budget"]
-        budget_key = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in"))
+        budget_key = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in", "cpu"))
         budgets[budget_key][solver, record.axes.model].append(record)
-    ordered = sorted(budgets, key=lambda budget: [board or 0 for board in budget])
-    boards = [
+    ordered = sorted(budgets, key=lambda budget: [part or 0 for part in budget])
+    found = [
         build_board([budgets[key]], classes, quantity, _budget_label(*key))
         for key in ordered
         for quantity in (RMSE, LOG_Z)
     ]
-    boards.append(build_board(list(budgets.values()), classes, SECONDS, ""))
-    answered_models = {model for board in boards if board is not None for model in board.models}
+    found.append(build_board(list(budgets.values()), classes, SECONDS, ""))
+    boards = [board for board in found if board is not None]
+    answered_models = {model for board in boards for model in board.models}
+    per_budget = [
+        tables.uai_table(_flatten(budgets[key]), every, key[0] if key[-1] else None, _budget_label(*key))
+        for key in ordered
+    ]
+    others = [
+        tables.exact_table(every),
+        *(tables.contribution_table(board) for board in boards),
+        tables.time_table(boards, max((key[0] or math.inf for key in ordered), default=math.inf)),
+        tables.model_table(every, classes, boards),
+    ]
     return Profile(
-        tuple(board for board in boards if board is not None),
+        tuple(boards),
         len(classes),
         tuple(model for model in classes if model not in answered_models),
         Counter(_combine_outcomes(record) for record in latest),
         format_error_calibration(latest),
+        tuple(recommendations(boards)),
+        tuple(table for table in (*per_budget, *others) if table is not None),
     )
+
+
+def _flatten(cells: Cells) -> list[tuple[str, Record]]:
+    return [(solver, record) for (solver, _), group in cells.items() for record in group]
 
 
 def _parse_records(records: object) -> list[Record]:
@@ -117,6 +144,6 @@ def _combine_outcomes(record: Record) -> str:
     return outcomes.pop()
 
 
-def _budget_label(seconds: float | None, samples: int | None, burn_in: float | None) -> str:
-    length = f"{seconds:g} s" if seconds is not None else f"{samples} samples"
+def _budget_label(seconds: float | None, samples: int | None, burn_in: float | None, cpu: bool | None) -> str:
+    length = f"{seconds:g} {'CPU s' if cpu else 's'}" if seconds is not None else f"{samples} samples"
     return length if burn_in is None else f"{length}, burn-in {burn_in:g}"

@@ -59,6 +59,8 @@ def render_profile(profile: Profile, *, all_solvers: bool = False) -> Iterator[R
         yield _ranking_table(board, max_solvers)
     if boards:
         yield _class_table(boards)
+    for table in profile.tables if all_solvers else ():
+        yield progress_display.new_table(*table, number_columns=table.heads[1:], **TABLE_STYLE)
     if not all_solvers and (
         len(boards) < len(profile.boards) or any(len(board.solvers) > MAX_SOLVERS for board in boards)
     ):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from profile_records import record
 from rich.console import Console
 from small_records import typed, whole
 
@@ -23,62 +24,6 @@ from spinbench.reporting import page, summary
 from spinbench.reporting.profiles import boards, rendering
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, SECONDS
 from spinbench.reporting.profiles.profile import model_class, profile
-
-ids = itertools.count()
-
-
-def record(
-    model: str,
-    method: str,
-    rmse: float | None,
-    *,
-    off: float | None = 0.5,
-    verdict: str = "ok",
-    status: str = "ok",
-    seed: int = 0,
-    seconds: float = 1.0,
-    reached: float = 0.2,
-    kind: str | None = None,
-    settings: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    known = {"marginal_rmse": rmse, "log_z_error": off}
-    points = [(reached / 2, 0.5), (reached, rmse), (seconds, rmse)]
-    result = {
-        "status": verdict,
-        "tier": "generic",
-        "compilation": "none",
-        "log_z_kind": "estimate",
-        "r_hat_max": None,
-        "seconds": {"run": seconds, "compile": 0.0},
-        "trajectory": [{"seconds": t, "samples": 1, "marginal_rmse": error} for t, error in points],
-    }
-    return {
-        "schema": 1,
-        "id": str(next(ids)),
-        "key": "k",
-        "status": status,
-        "error": None if status == "ok" else "no",
-        "class": kind,
-        "protocol": f"{method}{seconds}{settings}",
-        "axes": {"model": model, "method": method, "backend": "numpy"},
-        "config": {
-            "model": {"name": model},
-            "method": {"name": method, **(settings or {})},
-            "backend": {"name": "numpy"},
-            "budget": {"seconds": seconds, "samples": None, "burn_in": None},
-            "chains": 2,
-            "seed": seed,
-        },
-        "git": {"commit": "a" * 40, "dirty": False},
-        "reference": {"log_z": 1.0, "seconds": 0.1},
-        "metrics": {name: {"value": value} for name, value in known.items() if value is not None and status == "ok"},
-        "result": result if status == "ok" else None,
-        "environment": {"cpu": "Some processor", "versions": {"numpy": "2"}},
-        "oversubscribed": None,
-        "started_at": 1_700_000_000,
-        "duration": 1.0,
-    }
-
 
 FIELD = [
     *(record(f"grid{i}", "gibbs", 0.02, kind="grids") for i in range(3)),
@@ -214,7 +159,8 @@ def test_all_solvers_are_shown_on_demand() -> None:
         console = Console(width=140, file=io.StringIO())
         console.print(*rendering.render_profile(spinbench.profile(typed(records)), all_solvers=every))
         texts.append(console.file.getvalue())  # type: ignore[attr-defined]
-    assert [text.count("method11.numpy") for text in texts] == [0, 3]
+    # On three boards, in what it adds on two of them, and in PAR2.
+    assert [text.count("method11.numpy") for text in texts] == [0, 6]
     assert ["spinbench profile FOLDER --all" in text for text in texts] == [True, False]
 
 
@@ -261,9 +207,9 @@ def test_ratios_profiles_and_places_that_can_be_followed_by_hand() -> None:
 
 
 def test_the_interval_of_a_mean_rank_is_that_of_the_mean_over_models() -> None:
-    found = boards.mean_ranks(np.array([[1.0, 2.0], [2.0, 1.0]] * 50))
+    found = boards.mean_over_models(np.array([[1.0, 2.0], [2.0, 1.0]] * 50))
     np.testing.assert_allclose(found.mean, [1.5, 1.5])
     half = 1.96 * 0.5 / np.sqrt(100)
     np.testing.assert_allclose([found.low, found.high], [[1.5 - half] * 2, [1.5 + half] * 2], atol=0.015)
-    same = boards.mean_ranks(np.array([[1.0, 2.0]] * 7))
+    same = boards.mean_over_models(np.array([[1.0, 2.0]] * 7))
     np.testing.assert_array_equal(same.low, same.high)
