@@ -115,6 +115,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--page", type=Path, metavar="FILE", help="Write it as Markdown into this file, with pictures beside it."
         ),
+        option("--html", type=Path, metavar="FILE", help="Write all cells as one page with filters into this file."),
     ],
     "show": [shared.RECORD],
     "rerun": [

@@ -29,6 +29,13 @@ def log_z_error_or_inf(record: Record) -> float:
     return math.inf
 
 
+def hellinger_or_inf(record: Record) -> float:
+    """Mean distance of the marginals; infinite where the verdict does not stand behind them."""
+    if is_trusted(record, "marginals"):
+        return _number_or_inf(record.metric("hellinger").value)
+    return math.inf
+
+
 def seconds_to_error_or_inf(record: Record) -> float:
     """Of burn-in and sampling until the RMSE stays at or below one per cent; infinite where it never does."""
     if not is_trusted(record, "marginals"):

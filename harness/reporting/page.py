@@ -202,12 +202,12 @@ def template_environment() -> Environment:
     assets = {name: text for name, text in texts.items() if name.endswith((".css", ".js"))}
     templates.globals |= {
         **{name.replace(".js", "_js").removesuffix(".css"): Markup(text) for name, text in assets.items()},
-        "policy": _content_policy(text for name, text in assets.items() if name.endswith(".js")),
         "version": __version__,
         "infinity": math.inf,
     }
     templates.filters |= {
         "path": quote,
+        "policy": _content_policy,
         "breakable": _breakable_label,
         "packed": page_content.compress_to_base64,
         "setup": page_content.run_setup,

@@ -118,6 +118,11 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self._send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def press(self, key: str) -> None:
+        """A key, by its DevTools name, on the element with the focus."""
+        for kind in ("keyDown", "keyUp"):
+            self._send("Input.dispatchKeyEvent", type=kind, key=key, code=key, text="\r" if key == "Enter" else "")
+
     def choose(self, axis: str, *values: str) -> None:
         """Tick these boxes of a filter, and no others."""
         self.evaluate(

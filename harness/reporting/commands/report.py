@@ -12,7 +12,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.history import publish
 from spinbench.measuring import environment, record_types, records
 from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
-from spinbench.reporting.profiles import rendering
+from spinbench.reporting.profiles import board_page, rendering
 from spinbench.reporting.profiles.profile import profile
 from spinbench.reporting.progress_display import console, print_parts, short_path
 
@@ -88,7 +88,7 @@ def _print_comparison(names: tuple[str, str], output: Path | None) -> int:
 
 
 def run_profile(arguments: Namespace) -> int:
-    """Print what is best across the models of some sweeps, and write it into a page; 0, the exit status."""
+    """Print what is best across the models of some sweeps, and write it into pages; 0, the exit status."""
     sweep_records = _read_latest_records(arguments.folders)
     profiles = profile(sweep_records)
     print_parts(profiles.recommendations)
@@ -96,6 +96,9 @@ def run_profile(arguments: Namespace) -> int:
     if arguments.page is not None:
         pictures = page.write_profile(profiles, sweep_records, arguments.page)
         print(f"page: {', '.join(map(short_path, [arguments.page, *pictures]))}")
+    if arguments.html is not None:
+        title = ", ".join(dict.fromkeys(folder.resolve().name for folder in arguments.folders))
+        print(f"page: {short_path(board_page.write_board_page(sweep_records, arguments.html, title))}")
     return 0
 
 

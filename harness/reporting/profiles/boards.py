@@ -100,6 +100,9 @@ class Quantity:
 
 RMSE = Quantity("RMSE of the marginals", "RMSE", "marginals", trust.marginal_rmse_or_inf, "marginal_rmse", 1e-4, 0.01)
 LOG_Z = Quantity("|error of log Z|", "log Z", "log Z", trust.log_z_error_or_inf, "log_z_error", 1e-3, 0.05)
+HELLINGER = Quantity(
+    "mean Hellinger distance", "Hellinger", "marginals", trust.hellinger_or_inf, "hellinger", 1e-4, 0.01
+)
 SECONDS = Quantity(
     "seconds to an RMSE of 1 %", "to 1 %", "marginals", trust.seconds_to_error_or_inf, "marginal_rmse", 1e-3
 )

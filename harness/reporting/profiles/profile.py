@@ -86,7 +86,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         budgets[budget_key][solver, record.axes.model].append(record)
     ordered = sorted(budgets, key=lambda budget: [part or 0 for part in budget])
     found = [
-        build_board([budgets[key]], classes, quantity, _budget_label(*key))
+        build_board([budgets[key]], classes, quantity, budget_label(*key))
         for key in ordered
         for quantity in (RMSE, LOG_Z)
     ]
@@ -94,7 +94,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
     boards = [board for board in found if board is not None]
     answered_models = {model for board in boards for model in board.models}
     per_budget = [
-        tables.uai_table(_flatten(budgets[key]), every, key[0] if key[-1] else None, _budget_label(*key))
+        tables.uai_table(_flatten(budgets[key]), every, key[0] if key[-1] else None, budget_label(*key))
         for key in ordered
     ]
     others = [
@@ -144,6 +144,7 @@ def _combine_outcomes(record: Record) -> str:
     return outcomes.pop()
 
 
-def _budget_label(seconds: float | None, samples: int | None, burn_in: float | None, cpu: bool | None) -> str:
+def budget_label(seconds: float | None, samples: int | None, burn_in: float | None, cpu: bool | None) -> str:
+    """For headings, "1 CPU s"."""
     length = f"{seconds:g} {'CPU s' if cpu else 's'}" if seconds is not None else f"{samples} samples"
     return length if burn_in is None else f"{length}, burn-in {burn_in:g}"

@@ -64,7 +64,7 @@ function filterCharts(element) {
 function filter() {
   chosen = filters.map((choice) => [choice.dataset.axis, new Set(
     Array.from(choice.querySelectorAll("input:checked"), (box) => box.value))]).filter(([, values]) => values.size > 0);
-  words = text.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  words = (text?.value ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
   for (const choice of filters) {
     const values = chosen.find(([axis]) => axis === choice.dataset.axis)?.[1];
     choice.querySelector("b").textContent = values === undefined ? "all" : values.size === 1 ? [...values][0] : values.size;
@@ -85,7 +85,7 @@ for (const choice of filters) choice.addEventListener("change", filter);
 text?.addEventListener("input", filter);
 document.getElementById("all")?.addEventListener("click", () => {
   for (const choice of filters) for (const box of choice.querySelectorAll("input:checked")) box.checked = false;
-  text.value = "";
+  if (text) text.value = "";
   filter();
 });
 document.addEventListener("click", (event) => {
