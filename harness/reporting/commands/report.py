@@ -11,8 +11,8 @@ from pathlib import Path
 from spinbench.errors import SpinbenchError
 from spinbench.history import publish
 from spinbench.measuring import environment, record_types, records
-from spinbench.reporting import comparison, export, leaderboard, page, replay, summary
-from spinbench.reporting.profiles import board_page, rendering
+from spinbench.reporting import board_page, comparison, export, leaderboard, page, replay, summary
+from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
 from spinbench.reporting.progress_display import console, print_parts, short_path
 

@@ -23,8 +23,8 @@ from small_records import HOSTILE, make, typed
 from spinbench import cli
 from spinbench.measuring import record_types, records
 from spinbench.measuring.records import RecordError
-from spinbench.reporting import export, page
-from spinbench.reporting.profiles import board_page, boards
+from spinbench.reporting import board_page, export, page
+from spinbench.reporting.profiles import boards
 
 TEMPLATES = Path(page.__file__).parent / "templates"
 SOLVERS = (("gibbs", "numba"), ("bp", "numba"), ("bp", "libdai"), ("pt", "numba"), ("wmb", "numpy"))
