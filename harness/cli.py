@@ -36,6 +36,7 @@ HANDLERS = {
     "mixing": "reporting.commands.advising:run_mixing",
     "report": "reporting.commands.report:run_report",
     "profile": "reporting.commands.report:run_profile",
+    "archive": "reporting.commands.archiving:run",
     "show": "reporting.commands.report:run_show",
     "rerun": "reporting.commands.report:run_rerun",
     "warm": "reporting.commands.warm:run",

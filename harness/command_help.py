@@ -55,6 +55,11 @@ COMMANDS = {
         "multirun/tour --output page",
     ),
     "profile": CommandHelp("Show which methods are best across the models of sweeps.", "multirun/tour --all"),
+    "archive": CommandHelp(
+        "List, fetch, make or check archives of boards, or compare own sweeps with one.",
+        "compare boards/uai14-2026.12 multirun/mine",
+        "a cell is not reproduced, or an archive is damaged",
+    ),
     "show": CommandHelp("Print all that a record holds.", '"$(ls multirun/tour/records/*.json | head -1)"'),
     "rerun": CommandHelp(
         "Measure the cell of a record again, and exit with 1 if its figures differ.",

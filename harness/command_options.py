@@ -118,6 +118,16 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option("--html", type=Path, metavar="FILE", help="Write all cells as one page with filters into this file."),
     ],
     "show": [shared.RECORD],
+    "archive": [
+        option("action", choices=["list", "fetch", "add", "compare", "check"], help="What to do."),
+        option("archive", nargs="?", metavar="ARCHIVE", help="Its folder or name; for fetch a tar file or an address."),
+        option("folders", nargs="*", type=Path, metavar="FOLDER", help="Sweeps to add, or to compare with it."),
+        option("--title", metavar="TEXT", help="Say what the archive is, a line."),
+        option("--licence", metavar="NAME", help="Say under which licence its records are."),
+        option("--planned", type=int, metavar="CELLS", help="Say how many cells the whole board will have."),
+        option("--cells", type=int, default=10, metavar="N", help="Measure so many cells again; 10 by default."),
+        option("--seed", type=int, default=0, metavar="S", help="Draw these cells by this seed; 0 by default."),
+    ],
     "rerun": [
         option(
             "--time-limit",

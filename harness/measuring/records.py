@@ -81,11 +81,18 @@ def read_record(path: Path) -> Record:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """All records below a sweep's folder, oldest first; what is none is named on standard error and left out.
+    """All records below a sweep's folder, or of an archive, oldest first; what is none is named on standard error and
+    left out.
 
     Raises:
         RecordError: there are none.
+        ArchiveError: the archive is damaged.
     """
+    if (folder / "archive.json").is_file():
+        # Here and not above: it reads records, too, and needs msgspec.
+        from spinbench.measuring.archive import read_archive
+
+        return sorted(read_archive(folder), key=lambda record: (record.started_at, record.key))
     records: list[Record] = []
     errors: list[RecordError] = []
     for path in sorted(folder.rglob("record-*.json")):

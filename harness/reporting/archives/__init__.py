@@ -1,0 +1,1 @@
+"""Archives of boards: found, fetched, compared with and checked."""
