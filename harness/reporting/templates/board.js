@@ -1,11 +1,11 @@
 "use strict";
 // The page of a board. Texts of records become text nodes alone.
-const form = document.getElementById("board");
 const element = (id) => document.getElementById(id);
-const chosenCell = { solver: null, model: null };
-let board = null, own = [];
-const digits = (value, places = 3) => (Number.isFinite(value) ? String(Number(value.toPrecision(places))) : "–");
-const share = (value) => (100 * value).toFixed(0) + " %";
+const form = element("board");
+const chosenNumbers = { solver: null, model: null };
+let board = null;
+const format = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : "–");
+const percent = (value) => (100 * value).toFixed(0) + " %";
 function td(text, value = text, kind = "n") {
   const cell = document.createElement("td");
   cell.className = kind;
@@ -13,16 +13,19 @@ function td(text, value = text, kind = "n") {
   if (value !== undefined && value !== "" && (kind !== "n" || Number.isFinite(value))) cell.dataset.value = value;
   return cell;
 }
-const count = (value) => td(value || "", value);
-const measured = (value) => td(digits(value), value);
-// A cell whose button chooses a solver or a model.
-function choose(axis, index, text) {
-  const cell = td("", text, "choice-of"), button = document.createElement("button");
+const numberCell = (value) => td(format(value), value);
+const wholeCell = (value) => td(value ?? "–", value);
+const textCell = (text) => td(text, text, "name");
+// A cell whose button chooses a solver or a model; evidence beside a model's own file is not spelt out.
+function choiceCell(axis, number, label) {
+  const cell = td("", label, "choice-of"), button = document.createElement("button");
+  const parts = label.replace(/^(\S+) given \1\.evid$/, "$1, evid").split(/(?<=[/_.])/);
   button.type = "button";
-  button.append(...text.split(/(?<=[/_.])/).flatMap((part) => [part, document.createElement("wbr")]));
-  if (chosenCell[axis] === index) button.setAttribute("aria-current", "true");
+  button.title = label;
+  button.append(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+  if (chosenNumbers[axis] === number) button.setAttribute("aria-current", "true");
   button.addEventListener("click", () => {
-    chosenCell[axis] = index;
+    chosenNumbers[axis] = number;
     show();
     element(axis).focus();
     element(axis).scrollIntoView({ block: "start" });
@@ -30,101 +33,97 @@ function choose(axis, index, text) {
   cell.append(button);
   return cell;
 }
-function drawInterval(row, most) {
+function drawInterval(row, solvers) {
   const shape = (name, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
   };
-  const at = (rank) => 4 + (92 * (rank - 1)) / Math.max(1, most - 1);
+  const x = (rank) => 4 + (92 * (rank - 1)) / Math.max(1, solvers - 1);
   const label = "mean rank " + row.rank.toFixed(1) + ", 95 % from " + row.low.toFixed(1) + " to " + row.high.toFixed(1);
   const svg = shape("svg", { role: "img", "aria-label": label, viewBox: "0 0 100 12", class: "interval" });
-  svg.append(shape("line", { x1: at(row.low), x2: at(row.high), y1: 6, y2: 6 }), shape("circle", { cx: at(row.rank), cy: 6, r: 3 }));
+  svg.append(shape("line", { x1: x(row.low), x2: x(row.high), y1: 6, y2: 6 }), shape("circle", { cx: x(row.rank), cy: 6, r: 3 }));
   return svg;
 }
-function fill(id, lines) {
-  const table = element(id);
+function fillTable(id, lines) {
+  const table = element(id), sorted = table.querySelector("th[aria-sort]");
   table.tBodies[0].replaceChildren(...lines.map((cells) => {
     const row = document.createElement("tr");
     row.append(...cells);
     return row;
   }));
-  const sorted = table.querySelector("th[aria-sort]");
   if (sorted) sortTable(table, sorted.cellIndex, sorted.getAttribute("aria-sort") === "descending");
-  else filterTable(table);
 }
-// What one solver came to on one model.
+// What a solver came to on the i-th model.
 function resultCells(row, i, quantity) {
   const cells = row.cells[i];
-  const texts = (column) => [...new Set(cells.map((cell) => board.texts[column][board.cells[column][cell]]))].filter(Boolean).join("; ");
-  const seconds = cells.map((cell) => board.cells.cpu_seconds[cell]).filter((one) => one !== null);
-  const outcomes = cells.length ? [...new Set(cells.map((cell) => outcome(board, cell, quantity)))].join(", ") : "not run";
+  const join = (texts) => [...new Set(texts)].filter(Boolean).join("; ");
+  const texts = (column) => join(cells.map((cell) => board.texts[column][board.cells[column][cell]]));
+  const seconds = cells.map((cell) => board.cells.cpu_seconds[cell]).filter((value) => value !== null);
   const verdict = texts("verdict");
   return [
-    measured(row.values[i]), td(digits(row.ranks[i]), row.ranks[i]), measured(row.ratios[i]), td(outcomes, outcomes, "name"),
-    td(texts(quantity.doubt === "marginals" ? "marginals_level" : "log_z_level"), undefined, "name"),
-    measured(seconds.length ? quantile(seconds, 0.5) : Infinity), td(verdict === "ok" ? "" : verdict, verdict, "verdict"),
+    numberCell(row.values[i]), numberCell(row.ranks[i]), numberCell(row.ratios[i]),
+    textCell(join(cells.map((cell) => outcome(board, cell, quantity))) || "not run"),
+    textCell(texts(quantity.doubt === "marginals" ? "marginals_level" : "log_z_level")),
+    numberCell(quantile(seconds.length ? seconds : [Infinity], 0.5)), td(verdict === "ok" ? "" : verdict, verdict, "verdict"),
   ];
 }
-const zeros = (model) => (model.zeros === undefined ? "–" : model.zeros > 0 ? share(model.zeros) : "none");
-function showSolver(summary, quantity) {
-  const row = summary.rows.find((one) => one.solver === chosenCell.solver) ?? summary.rows[0];
+const formatZeros = ({ zeros }) => (zeros === undefined ? "–" : zeros > 0 ? percent(zeros) : "none");
+function showSolver({ models, rows }, quantity) {
+  const row = rows.find(({ solver }) => solver === chosenNumbers.solver) ?? rows[0];
   element("solver").textContent = row ? board.solvers[row.solver].label : "";
-  fill("models", !row ? [] : summary.models.map((model, i) => {
-    const { label, class: name, variables, states, width } = board.models[model];
-    return [choose("model", model, label), td(name, name, "name"), td(variables ?? "–", variables), td(states ?? "–", states),
-      td(zeros(board.models[model]), board.models[model].zeros), td(width ?? "–", width), ...resultCells(row, i, quantity)];
+  fillTable("models", !row ? [] : models.map((number, i) => {
+    const model = board.models[number];
+    return [choiceCell("model", number, model.label), textCell(model.class), wholeCell(model.variables), wholeCell(model.states),
+      td(formatZeros(model), model.zeros), wholeCell(model.width), ...resultCells(row, i, quantity)];
   }));
 }
-function showModel(summary, quantity) {
-  const i = summary.models.indexOf(chosenCell.model), model = board.models[chosenCell.model];
+function showModel({ models, rows }, quantity, accuracy) {
+  const i = models.indexOf(chosenNumbers.model), model = board.models[chosenNumbers.model];
   element("card").hidden = i < 0;
   if (i < 0) return;
   element("model").textContent = model.label;
   const facts = {
     class: model.class, variables: model.variables, "largest number of states": model.states, "largest factor": model.order,
-    "hard zeros": zeros(model), "width met by the exact answer": model.width,
-    "within the accuracy": summary.rows.filter((row) => row.values[i] <= accuracy()).length + " of " + summary.rows.length + " solvers",
+    "hard zeros": formatZeros(model), "width met by the exact answer": model.width,
+    "within the accuracy": rows.filter((row) => row.values[i] <= accuracy).length + " of " + rows.length + " solvers",
   };
   element("facts").replaceChildren(...Object.entries(facts).map(([name, value]) => {
     const fact = document.createElement("span");
     fact.textContent = name + ": " + (value ?? "not known");
     return fact;
   }));
-  const rows = [...summary.rows].sort((a, b) => a.ranks[i] - b.ranks[i]);
-  fill("rivals", rows.map((row) => [choose("solver", row.solver, board.solvers[row.solver].label), ...resultCells(row, i, quantity)]));
+  const ranked = [...rows].sort((a, b) => a.ranks[i] - b.ranks[i]);
+  fillTable("rivals", ranked.map((row) => [choiceCell("solver", row.solver, board.solvers[row.solver].label), ...resultCells(row, i, quantity)]));
 }
-const accuracy = () => number(element("accuracy").value) ?? 0;
 function readFilters() {
   const sets = Array.from(form.querySelectorAll(".choice"), (choice) => [choice.dataset.axis,
     new Set(Array.from(choice.querySelectorAll("input:checked"), (box) => box.value))]);
-  return {
-    ...Object.fromEntries(sets), quantity: Number(element("quantity").value), budget: Number(element("budget").value),
-    least: number(element("least").value) ?? undefined, most: number(element("most").value) ?? undefined, accuracy: accuracy(),
-  };
+  const fields = Array.from(form.querySelectorAll("[name]"), (field) => [field.name, number(field.value)]);
+  return Object.fromEntries([...sets, ...fields]);
 }
 function show() {
   const filters = readFilters(), summary = summarise(board, filters), quantity = board.quantities[filters.quantity];
-  const { models, rows } = summary;
+  const { models, rows } = summary, share = (count, all) => count + " of " + all.length;
   element("summary").textContent = rows.length
-    ? models.length + " of " + board.models.length + " models, " + rows.length + " of " + board.solvers.length + " solvers, by " + quantity.name + " after " + board.budgets[filters.budget].label
+    ? share(models.length, board.models) + " models, " + share(rows.length, board.solvers) + " solvers, by " + quantity.name
+      + " after " + board.budgets[filters.budget].label
     : "no model passes these filters and has this quantity after this budget";
-  fill("solvers", rows.map((row) => {
+  fillTable("solvers", rows.map((row) => {
     const interval = td(row.low.toFixed(1) + "–" + row.high.toFixed(1), row.low);
     interval.append(drawInterval(row, rows.length));
-    const of = (value) => td(value + " of " + models.length, value);
-    return [choose("solver", row.solver, board.solvers[row.solver].label), td(row.rank.toFixed(1), row.rank), interval,
-      of(row.run), of(row.solved), td(share(row.within), row.within), measured(row.ratio),
-      ...["doubted", "refused", "failed", "not run"].map((name) => count(row.counts[name]))];
+    return [choiceCell("solver", row.solver, board.solvers[row.solver].label), td(row.rank.toFixed(1), row.rank), interval,
+      td(share(row.run, models), row.run), td(share(row.solved, models), row.solved), td(percent(row.within), row.within),
+      numberCell(row.ratio), ...["doubted", "refused", "failed", "not run"].map((name) => td(row.counts[name] || "", row.counts[name]))];
   }));
   showSolver(summary, quantity);
-  showModel(summary, quantity);
+  showModel(summary, quantity, filters.accuracy);
 }
 // Files replace those that were chosen before.
-async function readOwn(original) {
+async function readUploads(original) {
   board = structuredClone(original);
   const rows = [], sentences = [];
-  for (const file of element("own").files) {
+  for (const file of element("uploads").files) {
     try {
       rows.push(...readRows(file.name, await file.text(), board.quantities));
     } catch (error) {
@@ -135,15 +134,14 @@ async function readOwn(original) {
   element("messages").textContent = sentences.join(". ");
   show();
 }
-form.addEventListener("submit", (event) => event.preventDefault());
 unpack(element("data").textContent).then((text) => {
-  const original = JSON.parse(text);
-  board = original;
+  const original = board = JSON.parse(text);
+  form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => {
-    if (event.target.id === "quantity") element("accuracy").value = board.quantities[event.target.value].tolerance;
+    if (event.target.name === "quantity") form.elements.accuracy.value = board.quantities[event.target.value].tolerance;
     show();
   });
   element("all").addEventListener("click", () => { form.reset(); show(); });
-  element("own").addEventListener("change", () => readOwn(original));
+  element("uploads").addEventListener("change", () => readUploads(original));
   show();
 });

@@ -26,25 +26,20 @@ function outcome(table, cell, quantity) {
   const doubts = table.texts.verdict[table.cells.verdict[cell]].split(", ");
   return doubts.every((doubt) => doubt === "ok" || doubt.startsWith(other)) ? "ok" : "doubted";
 }
-const sourceOf = (solver) => (solver.own ? "my own" : solver.library ? "libraries" : "spinbench");
-const KINDS = {
+const MODEL_FILTERS = {
   class: (model) => model.class,
   states: (model) => model.states && (model.states > 2 ? "more" : "binary"),
   zeros: (model) => model.zeros === undefined ? undefined : model.zeros > 0 ? "yes" : "no",
 };
-// filters: {quantity, budget} are numbers in the table; {class, states, zeros, solvers} sets of what passes, where one
-// is empty or missing all; {least, most} numbers of variables. What is not known of a model passes no filter of it.
-function passing(table, filters) {
-  const passes = (set, value) => !set?.size || set.has(value);
-  const within = ({ variables }) => (filters.least === undefined || variables >= filters.least)
-    && (filters.most === undefined || variables <= filters.most);
-  const suits = (model) => within(model) && Object.entries(KINDS).every(([name, kind]) => passes(filters[name], kind(model)));
-  return {
-    models: table.models.map(suits),
-    solvers: table.solvers.map((solver) => passes(filters.solvers, sourceOf(solver))),
-  };
+const solverKind = (solver) => (solver.uploaded ? "my own" : solver.library ? "libraries" : "spinbench");
+const isChosen = (values, value) => !values?.size || values.has(value);
+// What is not known of a model passes no filter of it.
+function passesFilters(model, filters) {
+  const variables = model.variables ?? NaN, { minVariables, maxVariables } = filters;
+  return !(minVariables && !(variables >= minVariables)) && !(maxVariables && !(variables <= maxVariables))
+    && Object.entries(MODEL_FILTERS).every(([name, kind]) => isChosen(filters[name], kind(model)));
 }
-function ranks(ratios) {
+function rankSolvers(ratios) {
   return ratios.map((ratio) => {
     let less = 0, equal = 0;
     for (const other of ratios) {
@@ -55,65 +50,60 @@ function ranks(ratios) {
   });
 }
 // Of each solver [low, high], over resampled models.
-function intervals(rankings, solvers) {
-  const random = generator(0), models = rankings.length;
+function rankIntervals(ranks, solvers) {
+  const random = generator(0), models = ranks.length;
   const means = Array.from({ length: solvers }, () => new Float64Array(RESAMPLES));
   for (let i = 0; i < RESAMPLES; i++) {
     for (let k = 0; k < models; k++) {
-      const row = rankings[Math.floor(random() * models)];
-      for (let s = 0; s < solvers; s++) means[s][i] += row[s] / models;
+      const modelRanks = ranks[Math.floor(random() * models)];
+      for (let s = 0; s < solvers; s++) means[s][i] += modelRanks[s] / models;
     }
   }
   return means.map((mean) => [quantile(mean, 0.025), quantile(mean, 0.975)]);
 }
-function countOutcomes(table, groups, quantity, runs) {
-  const counts = { ok: 0, doubted: 0, failed: 0, refused: 0, "not run": 0 };
-  for (const group of groups) {
-    for (const cell of group) counts[outcome(table, cell, quantity)]++;
-    counts["not run"] += runs - group.length;
-  }
-  return counts;
-}
-// Solvers from the best mean rank on. A solver's numbers are in the order of `models`, which are those on which some
-// solver has the quantity, doubted or not: `cells` its cells, `values` medians over them, infinite where it failed,
-// refused, was doubted or not run, `ratios` over the best of the model, and `ranks`.
+// Solvers from the best mean rank on. filters: numbers of a quantity and a budget of the table, an accuracy, sets of
+// classes, states, zeros and solvers (all where empty), minVariables, maxVariables. A solver's lists are in the order of
+// `models`, on which some solver has the quantity, doubted or not: `cells`, `values`, their medians, infinite where it
+// failed, refused, was doubted or not run, `ratios` over the best of the model, and `ranks`.
 function summarise(table, filters) {
   const { cells } = table, quantity = table.quantities[filters.quantity], numbers = cells[quantity.metric];
-  const pass = passing(table, filters), groups = new Map(), models = new Set(), solvers = new Set();
+  const passingModels = table.models.map((model) => passesFilters(model, filters));
+  const passingSolvers = table.solvers.map((solver) => isChosen(filters.solvers, solverKind(solver)));
+  const groups = new Map(), measuredModels = new Set(), solvers = new Set();
   const key = (solver, model) => solver * table.models.length + model;
   for (let cell = 0; cell < numbers.length; cell++) {
     const solver = cells.solver[cell], model = cells.model[cell];
-    if (cells.budget[cell] !== filters.budget || !pass.models[model] || !pass.solvers[solver]) continue;
+    if (cells.budget[cell] !== filters.budget || !passingModels[model] || !passingSolvers[solver]) continue;
     if (!groups.has(key(solver, model))) groups.set(key(solver, model), []);
     groups.get(key(solver, model)).push(cell);
     if (numbers[cell] === null) continue;
-    models.add(model);
+    measuredModels.add(model);
     solvers.add(solver);
   }
-  const order = [...models].sort((a, b) => a - b);
-  const group = (solver, model) => groups.get(key(solver, model)) ?? [];
+  const models = [...measuredModels].sort((a, b) => a - b);
   const value = (cell) => (outcome(table, cell, quantity) === "ok" ? numbers[cell] ?? Infinity : Infinity);
   const rows = [...solvers].map((solver) => {
-    const own = order.map((model) => group(solver, model));
-    return { solver, cells: own, values: own.map((one) => (one.length ? quantile(one.map(value), 0.5) : Infinity)) };
+    const solverCells = models.map((model) => groups.get(key(solver, model)) ?? []);
+    return { solver, cells: solverCells, values: solverCells.map((group) => quantile(group.length ? group.map(value) : [Infinity], 0.5)) };
   });
-  const ratios = order.map((_, i) => {
+  const ratios = models.map((_, i) => {
     const floored = rows.map((row) => Math.max(row.values[i], quantity.floor)), best = Math.min(...floored);
-    return floored.map((one) => (best < Infinity ? one / best : Infinity));
+    return floored.map((number) => (best < Infinity ? number / best : Infinity));
   });
-  const rankings = ratios.map(ranks), ends = intervals(rankings, rows.length);
-  const runs = Math.max(0, ...Array.from(groups.values(), (one) => one.length));
+  const ranks = ratios.map(rankSolvers), intervals = rankIntervals(ranks, rows.length);
+  const runs = Math.max(0, ...Array.from(groups.values(), (group) => group.length));
   rows.forEach((row, s) => {
-    row.ratios = ratios.map((line) => line[s]);
-    row.ranks = rankings.map((line) => line[s]);
-    [row.low, row.high] = ends[s];
-    row.rank = row.ranks.reduce((sum, one) => sum + one, 0) / order.length;
-    const solved = row.ratios.filter((one) => one < Infinity);
-    row.solved = solved.length;
-    row.ratio = Math.exp(solved.reduce((sum, one) => sum + Math.log(one), 0) / solved.length);
-    row.run = row.cells.filter((one) => one.some((cell) => table.texts.status[cells.status[cell]] === "ok")).length;
-    row.within = row.values.filter((one) => one <= filters.accuracy).length / order.length;
-    row.counts = countOutcomes(table, row.cells, quantity, runs);
+    row.ratios = ratios.map((modelRatios) => modelRatios[s]);
+    row.ranks = ranks.map((modelRanks) => modelRanks[s]);
+    [row.low, row.high] = intervals[s];
+    row.rank = row.ranks.reduce((sum, rank) => sum + rank, 0) / models.length;
+    const finite = row.ratios.filter((ratio) => ratio < Infinity);
+    row.solved = finite.length;
+    row.ratio = Math.exp(finite.reduce((sum, ratio) => sum + Math.log(ratio), 0) / finite.length);
+    row.within = row.values.filter((number) => number <= filters.accuracy).length / models.length;
+    row.run = row.cells.filter((group) => group.some((cell) => table.texts.status[cells.status[cell]] === "ok")).length;
+    row.counts = { ok: 0, doubted: 0, failed: 0, refused: 0, "not run": models.length * runs - row.cells.flat().length };
+    for (const cell of row.cells.flat()) row.counts[outcome(table, cell, quantity)]++;
   });
-  return { models: order, rows: rows.sort((a, b) => a.rank - b.rank) };
+  return { models, rows: rows.sort((a, b) => a.rank - b.rank) };
 }

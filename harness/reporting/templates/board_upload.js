@@ -34,10 +34,10 @@ function readRows(name, text, quantities) {
   if (!rows.length) throw new Error(name + " holds no records");
   const needed = ["axes.model", "axes.method", "axes.backend", "config.seed", "status"];
   for (const row of rows) {
-    const missing = needed.find((one) => String(row.get(one) ?? "") === "");
+    const missing = needed.find((field) => String(row.get(field) ?? "") === "");
     if (missing) throw new Error(name + " is no record of spinbench: " + missing + " is missing");
-    const metric = quantities.map((one) => "metrics." + one.metric + ".value").find(
-      (one) => String(row.get(one) ?? "") !== "" && !((number(row.get(one)) ?? -1) >= 0));
+    const metric = quantities.map((quantity) => "metrics." + quantity.metric + ".value").find(
+      (field) => String(row.get(field) ?? "") !== "" && !((number(row.get(field)) ?? -1) >= 0));
     if (metric) throw new Error(name + " is no record of spinbench: " + metric + " is " + row.get(metric));
   }
   return rows;
@@ -62,38 +62,38 @@ function addResults(table, rows) {
     + Boolean(number(part("cpu")));
   const models = new Map(table.models.map((model, i) => [model.label, i]));
   const budgets = new Map(table.budgets.map((budget, i) => [budgetKey((name) => budget[name]), i]));
-  const unknown = new Set(), newest = new Map();
-  let strange = 0;
+  const strangeModels = new Set(), newest = new Map();
+  let budgetless = 0;
   const compared = rows.filter((row) => row.get("axes.method") !== "exact");
   compared.sort((a, b) => number(a.get("started_at")) - number(b.get("started_at")));
   const labels = labelSolvers(compared);
   compared.forEach((row, i) => {
     const model = models.get(row.get("axes.model"));
     const budget = budgets.get(budgetKey((name) => row.get("config.budget." + name)));
-    if (model === undefined) unknown.add(row.get("axes.model"));
-    else if (budget === undefined) strange++;
+    if (model === undefined) strangeModels.add(row.get("axes.model"));
+    else if (budget === undefined) budgetless++;
     else newest.set(JSON.stringify([labels[i], model, budget, row.get("config.seed")]), [labels[i], model, budget, row]);
   });
   const solvers = new Map();
   for (const [label, model, budget, row] of newest.values()) {
-    if (!solvers.has(label)) solvers.set(label, table.solvers.push({ label: "own: " + label, own: true }) - 1);
+    if (!solvers.has(label)) solvers.set(label, table.solvers.push({ label: "own: " + label, uploaded: true }) - 1);
     const status = row.get("status");
     const texts = {
       status, verdict: row.get(status === "ok" ? "result.status" : "error"),
       marginals_level: row.get("result.levels.marginals"), log_z_level: row.get("result.levels.log_z"),
     };
     const cell = { model, budget, solver: solvers.get(label), seed: row.get("config.seed") };
-    for (const [column, known] of Object.entries(table.texts)) {
+    for (const [column, dictionary] of Object.entries(table.texts)) {
       const text = String(texts[column] ?? "");
-      if (!known.includes(text)) known.push(text);
-      cell[column] = known.indexOf(text);
+      if (!dictionary.includes(text)) dictionary.push(text);
+      cell[column] = dictionary.indexOf(text);
     }
     for (const { metric } of table.quantities) cell[metric] = number(row.get("metrics." + metric + ".value"));
     cell.cpu_seconds = number(row.get("result.load.cpu_seconds"));
     for (const [column, values] of Object.entries(table.cells)) values.push(cell[column]);
   }
   const sentences = [counted(newest.size, "cell") + " of " + counted(solvers.size, "solver") + " are added"];
-  if (unknown.size) sentences.push("the board has no model " + [...unknown].join(", no "));
-  if (strange) sentences.push("the board has no budget of " + counted(strange, "cell"));
+  if (strangeModels.size) sentences.push("the board has no model " + [...strangeModels].join(", no "));
+  if (budgetless) sentences.push("the board has no budget of " + counted(budgetless, "cell"));
   return sentences;
 }

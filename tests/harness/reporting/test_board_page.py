@@ -7,22 +7,24 @@ import copy
 import hashlib
 import html
 import json
-import math
 import random
 import re
 import shutil
 import subprocess
 import zlib
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_records import HOSTILE, make, typed
 
 from spinbench import cli
-from spinbench.measuring import record_types, records
-from spinbench.measuring.records import RecordError
+from spinbench.measuring.record_parts import Load
+from spinbench.measuring.record_types import Record
+from spinbench.measuring.records import RecordError, latest_per_cell
 from spinbench.reporting import board_page, export, page
 from spinbench.reporting.profiles import boards
 
@@ -30,6 +32,8 @@ TEMPLATES = Path(page.__file__).parent / "templates"
 SOLVERS = (("gibbs", "numba"), ("bp", "numba"), ("bp", "libdai"), ("pt", "numba"), ("wmb", "numpy"))
 VERDICTS = ("ok", "ok", "ok", "marginals not mixed", "log Z unresolved", "marginals too short, log Z unresolved")
 LEVELS = ("converged", "doubtful")
+METRICS = ("marginal_rmse", "log_z_error", "hellinger")
+NONE = dict.fromkeys(("ok", "doubted", "failed", "refused", "not run"), 0)
 
 
 def cell(model: int, solver: tuple[str, str], seconds: float, seed: int, rng: random.Random) -> dict[str, Any]:
@@ -40,8 +44,7 @@ def cell(model: int, solver: tuple[str, str], seconds: float, seed: int, rng: ra
     content["config"]["model"] = {"name": f"m{model}"}
     content["config"]["budget"] = {"seconds": seconds, "samples": None, "burn_in": None, "cpu": True}
     if status == "ok":
-        names = ("marginal_rmse", "log_z_error", "hellinger")
-        content["metrics"] = {name: {"value": float(f"{10 ** rng.uniform(-5, 0):.3g}")} for name in names}
+        content["metrics"] = {name: {"value": float(f"{10 ** rng.uniform(-5, 0):.3g}")} for name in METRICS}
         content["features"] = {"variables": 10 * model, "factors": 3, "states": 2 + model % 2, "order": 2}
         content["features"]["zeros"] = 0.25 * (model % 4 == 0)
         content["result"] |= {"status": rng.choice(VERDICTS), "levels": {"marginals": rng.choice(LEVELS)}}
@@ -90,32 +93,40 @@ def summarise(contents: Sequence[Any], **filters: Any) -> tuple[dict[str, Any], 
     return data, run_script(f"summarise(data, {FILTERS})", data=data, filters=filters)
 
 
+def cell_line(record: Record) -> list[Any]:
+    """What the table must hold of a record."""
+    result, axes = record.result_or_none, record.axes
+    verdict, level, seconds = record.error, "", None
+    if result is not None:
+        levels, load = result.levels or {}, result.load or Load()
+        verdict, level, seconds = result.status, levels["marginals"], load.cpu_seconds
+    model = [axes.model, record.model_class]
+    solver = [axes.method, axes.backend, axes.backend == "libdai", record.config["budget"]["seconds"]]
+    numbers = [record.config["seed"], seconds, *(record.metric(name).value for name in METRICS)]
+    return [*model, *solver, record.status, verdict, level, *numbers]
+
+
 def test_each_cell_of_the_table_is_that_of_its_record() -> None:
     data = board_page.build_board_data(RECORDS)
-    columns, texts = data["cells"], data["texts"]
-    kept = [one for one in records.latest_per_cell(RECORDS) if one.axes.method != "exact"]
-    assert {len(column) for column in columns.values()} == {len(kept)}
-    for i, record in enumerate(kept):
-        model, solver = data["models"][columns["model"][i]], data["solvers"][columns["solver"][i]]
-        assert (model["label"], model["class"]) == (record.axes.model, record.model_class)
-        assert (solver["method"], solver["backend"]) == (record.axes.method, record.axes.backend)
-        assert solver["library"] == (record.axes.backend == "libdai")
-        assert (
-            data["budgets"][columns["budget"][i]]
-            == {"label": f"{record.config['budget']['seconds']} CPU s"} | (record.config["budget"])
-        )
-        assert (columns["seed"][i], texts["status"][columns["status"][i]]) == (record.config["seed"], record.status)
-        verdict = record.result.status if record.status == "ok" else record.error
-        assert texts["verdict"][columns["verdict"][i]] == verdict
-        for quantity in data["quantities"]:
-            assert columns[quantity["metric"]][i] == record.metric(quantity["metric"]).value
-        if record.status == "ok":
-            assert columns["cpu_seconds"][i] == record.result.load.cpu_seconds  # type: ignore[union-attr]
-            assert texts["marginals_level"][columns["marginals_level"][i]] == record.result.levels["marginals"]  # type: ignore[index]
-    features = {model["label"]: {**model, "label": ""} for model in data["models"]}
-    expected = {"label": "", "class": "class 1", "variables": 10, "states": 3, "order": 2, "zeros": 0, "width": 7}
-    assert features["m1"] == expected
-    assert features["m4"]["zeros"] == 0.25
+    entities = {"model": data["models"], "solver": data["solvers"], "budget": data["budgets"], **data["texts"]}
+    columns = {name: [entities[name][i] for i in data["cells"][name]] for name in entities} | {
+        name: data["cells"][name] for name in ("seed", "cpu_seconds", *METRICS)
+    }
+    parts = {"model": ("label", "class"), "solver": ("method", "backend", "library"), "budget": ("seconds",)}
+    del columns["log_z_level"]
+    lines = zip(
+        *(
+            [entry[part] for entry in column] if part else column
+            for name, column in columns.items()
+            for part in parts.get(name, ("",))
+        ),
+        strict=True,
+    )
+    compared = [record for record in latest_per_cell(RECORDS) if record.axes.method != "exact"]
+    assert list(map(list, lines)) == list(map(cell_line, compared))
+    models = {model.pop("label"): model for model in data["models"]}
+    assert models["m1"] == {"class": "class 1", "variables": 10, "states": 3, "order": 2, "zeros": 0, "width": 7}
+    assert [models["m4"]["zeros"], data["budgets"][1]["label"]] == [0.25, "10 CPU s"]
 
 
 @pytest.mark.parametrize("quantity", range(3))
@@ -123,49 +134,46 @@ def test_each_cell_of_the_table_is_that_of_its_record() -> None:
 @pytest.mark.parametrize(
     ("filters", "passes"),
     [
-        ({}, lambda record: True),
-        ({"class": ["class 0", "class 2"]}, lambda record: record.model_class != "class 1"),
-        ({"states": ["binary"]}, lambda record: int(record.axes.model[1:]) % 2 == 0),
-        ({"zeros": ["no"]}, lambda record: int(record.axes.model[1:]) % 4 != 0),
-        ({"least": 20, "most": 250}, lambda record: 2 <= int(record.axes.model[1:]) <= 25),
-        ({"solvers": ["spinbench"]}, lambda record: record.axes.backend != "libdai"),
+        ({}, lambda model, backend: True),
+        ({"class": ["class 0", "class 2"]}, lambda model, backend: model % 3 != 1),
+        ({"states": ["binary"]}, lambda model, backend: model % 2 == 0),
+        ({"zeros": ["no"]}, lambda model, backend: model % 4 != 0),
+        ({"minVariables": 20, "maxVariables": 250}, lambda model, backend: 2 <= model <= 25),
+        ({"solvers": ["spinbench"]}, lambda model, backend: backend != "libdai"),
     ],
     ids=["all", "class", "states", "zeros", "variables", "solvers"],
 )
 def test_the_script_agrees_with_the_profile(filters: dict[str, Any], passes: Any, budget: int, quantity: int) -> None:
     """Of the records that pass: values, ratios, mean ranks and counts; intervals within the noise of two bootstraps."""
     data, summary = summarise(CONTENTS, budget=budget, quantity=quantity, **filters)
-    seconds = (1, 10)[budget]
-    kept = [one for one in RECORDS if one.config["budget"].get("seconds") == seconds and passes(one)]
-    cells: dict[tuple[str, str], list[record_types.Record]] = {}
-    for record, solver in zip(kept, boards.solver_names(kept), strict=True):
-        cells.setdefault((solver, record.axes.model), []).append(record)
+    passing = [one for one in RECORDS if one.config["budget"]["seconds"] == (1, 10)[budget]]
+    passing = [one for one in passing if passes(int(one.axes.model[1:]), one.axes.backend)]
+    cells: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record, solver in zip(passing, boards.solver_names(passing), strict=True):
+        cells[solver, record.axes.model].append(record)
     classes = {model["label"]: model["class"] for model in data["models"]}
     board = boards.build_board([cells], classes, board_page.QUANTITIES[quantity], "")
     assert board is not None
     assert [data["models"][i]["label"] for i in summary["models"]] == list(board.models)
+    ranks = [row["rank"] for row in summary["rows"]]
+    assert ranks == pytest.approx(board.ranks.mean.tolist())
     rows = {data["solvers"][row["solver"]]["label"]: row for row in summary["rows"]}
     assert set(rows) == set(board.solvers)
-    assert [row["rank"] for row in summary["rows"]] == sorted(row["rank"] for row in rows.values())
-    for s, solver in enumerate(board.solvers):
-        row, values = rows[solver], board.values[:, s]
-        assert [math.inf if value is None else value for value in row["values"]] == pytest.approx(values.tolist())
-        assert row["rank"] == pytest.approx(board.ranks.mean[s])
-        # Ends of a 95 % interval of 2,000 resamples have standard errors of 0.06 standard deviations, or 0.015 widths.
-        noise = 0.1 * (board.ranks.high[s] - board.ranks.low[s])
-        assert row["low"] == pytest.approx(board.ranks.low[s], abs=noise)
-        assert row["high"] == pytest.approx(board.ranks.high[s], abs=noise)
-        assert {name: n for name, n in row["counts"].items() if n} == {n: k for n, k in board.counts[s].items() if k}
-        ratios = board.ratios[:, s][values < math.inf]
-        assert row["solved"] == len(ratios)
-        assert row["ratio"] == (
-            pytest.approx(math.exp(sum(map(math.log, ratios)) / len(ratios))) if len(ratios) else None
-        )
-        assert row["within"] == pytest.approx((values <= 0.01).mean())
-        answered = {
-            model for (name, model), group in cells.items() if name == solver and any(r.status == "ok" for r in group)
-        }
-        assert row["run"] == len(answered & set(board.models))
+    ordered = [rows[solver] for solver in board.solvers]
+    values = np.array([row["values"] for row in ordered], dtype=float).T
+    np.testing.assert_allclose(np.where(np.isnan(values), np.inf, values), board.values)
+    # Ends of a 95 % interval of 2,000 resamples have standard errors of 0.06 standard deviations, or 0.015 widths.
+    noise = 0.1 * (board.ranks.high - board.ranks.low)
+    for name, ends in (("low", board.ranks.low), ("high", board.ranks.high)):
+        assert (abs([row[name] for row in ordered] - ends) <= noise).all()
+    assert [Counter(row["counts"]) for row in ordered] == [Counter({**NONE, **count}) for count in board.counts]
+    vouched = np.isfinite(board.values)
+    assert [row["solved"] for row in ordered] == vouched.sum(axis=0).tolist()
+    log_ratios = np.log(np.where(vouched, board.ratios, 1)).sum(axis=0) / vouched.sum(axis=0)
+    np.testing.assert_allclose([row["ratio"] for row in ordered], np.exp(log_ratios))
+    np.testing.assert_allclose([row["within"] for row in ordered], (board.values <= 0.01).mean(axis=0))
+    answered = {key for key, group in cells.items() if any(record.status == "ok" for record in group)}
+    assert [row["run"] for row in ordered] == [sum((s, m) in answered for m in board.models) for s in board.solvers]
 
 
 # An expression's beginning: files of the reader are read and added.
@@ -196,7 +204,7 @@ def test_results_of_the_reader_are_further_solvers_with_the_same_numbers(kind: s
     summary = f"return [sentences, data.solvers.at(-1), summarise(data, {FILTERS})]; }})()"
     sentences, solver, found = run_script(ADD + summary, data=data, files=files, filters=filters)
     assert sentences == [f"{len(copies)} cells of 1 solver are added"]
-    assert solver == {"label": "own: gibbs.numba", "own": True}
+    assert solver == {"label": "own: gibbs.numba", "uploaded": True}
     original, own = (
         next(row for row in found["rows"] if row["solver"] == s)
         for s in ([one["label"] for one in data["solvers"]].index("gibbs.numba"), len(data["solvers"]))
@@ -215,7 +223,7 @@ def test_results_of_the_reader_are_told_apart_by_their_settings_and_left_out_wit
     results[2]["axes"] = {**results[2]["axes"], "model": "elsewhere"}
     data = board_page.build_board_data(RECORDS)
     sentences, labels = run_script(
-        ADD + "return [sentences, data.solvers.filter(({ own }) => own).map(({ label }) => label)]; })()",
+        ADD + "return [sentences, data.solvers.filter(({ uploaded }) => uploaded).map(({ label }) => label)]; })()",
         data=data,
         files=[("records.json", json.dumps(results))],
     )
@@ -316,14 +324,67 @@ def test_the_command_writes_the_page_of_some_folders(
 
 
 ROWS = "document.querySelectorAll('#solvers tbody tr').length"
-FIRST = "document.querySelector('#solvers tbody button').innerText"
-UPLOAD = """(() => {
-    const files = new DataTransfer();
-    for (const [name, text] of %s) files.items.add(new File([text], name));
-    const field = document.getElementById('own');
+NAMES = "[...document.querySelectorAll('#solvers tbody button')].map(b => b.innerText).join()"
+BY_NAME = "wmb.numpy,pt.numba,gibbs.numba,bp.numba,bp.libdai"
+UPLOADS = [
+    ("records.json", json.dumps([content for content in CONTENTS if content["axes"]["backend"] == "libdai"])),
+    ("bad.json", HOSTILE),
+]
+UPLOAD = f"""(() => {{
+    const files = new DataTransfer(), field = document.getElementById('uploads');
+    for (const [name, text] of {json.dumps(UPLOADS)}) files.items.add(new File([text], name));
     field.files = files.files;
     field.dispatchEvent(new Event('change'));
-})()"""
+}})()"""
+HEADING = "document.querySelector('#solvers th')"
+LAST_RIVAL = "document.querySelector('#rivals tbody tr:nth-child(5) button')"
+# Of each: what is done, an expression, and its value afterwards.
+STEPS: dict[str, list[tuple[tuple[str, ...], str, object]]] = {
+    "filters": [
+        (
+            (),
+            "document.getElementById('summary').innerText",
+            "30 of 30 models, 5 of 5 solvers, by RMSE of the marginals after 1 CPU s",
+        ),
+        (("click", ".choice[data-axis=solvers] summary"), ROWS, 5),
+        (("click", ".choice[data-axis=solvers] input[value=libraries]"), NAMES, "bp.libdai"),
+        (("click", "#all"), ROWS, 5),
+    ],
+    "cards": [
+        ((), "document.getElementById('card').hidden", True),
+        (("click", "#models tbody tr:nth-child(3) button"), "document.activeElement.innerText", "m15"),
+        ((), "document.querySelectorAll('#rivals tbody tr').length", 5),
+        ((), "document.getElementById('facts').innerText.includes('variables: 150')", True),
+        (("click", "#rivals tbody tr:nth-child(5) button"), "document.activeElement.id", "solver"),
+        ((), f"{LAST_RIVAL}.innerText === document.getElementById('solver').innerText", True),
+        ((), f"{LAST_RIVAL}.ariaCurrent", "true"),
+    ],
+    "uploads": [
+        (("evaluate", UPLOAD), ROWS, 6),
+        ((), f"{NAMES}.includes('own: bp.libdai')", True),
+        (
+            (),
+            "document.getElementById('messages').textContent",
+            "164 cells of 1 solver are added. bad.json is neither a record in JSON nor a table cells.csv",
+        ),
+        ((), "document.querySelectorAll('#solvers svg[role=img][aria-label]').length", 6),
+    ],
+    "keyboard": [
+        (("evaluate", f"{HEADING}.querySelector('button').focus()"), f"{HEADING}.ariaSort", None),
+        (("press", "Enter"), f"{HEADING}.ariaSort", "ascending"),
+        (("press", "Enter"), f"{HEADING}.ariaSort", "descending"),
+        ((), NAMES, BY_NAME),
+        (("evaluate", "document.querySelector('.choice[data-axis=zeros] summary').focus()"), NAMES, BY_NAME),
+        (("press", "Enter"), "document.querySelector('.choice[data-axis=zeros]').open", True),
+        (
+            ("click", ".choice[data-axis=zeros] input[value=yes]"),
+            "document.getElementById('summary').innerText.slice(0, 14)",
+            "8 of 30 models",
+        ),
+        ((), NAMES, BY_NAME),
+        ((), "[...document.querySelectorAll('select, input')].filter(field => !field.labels.length).length", 0),
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -332,52 +393,15 @@ def board_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return board_page.write_board_page(RECORDS, tmp_path_factory.mktemp("board") / "board.html").as_uri()
 
 
-def test_filters_clicks_and_files_change_what_is_shown(browser: Any, board_url: str) -> None:
+@pytest.mark.parametrize("name", STEPS)
+def test_each_step_changes_what_is_shown(browser: Any, board_url: str, name: str) -> None:
     browser.open(board_url)
     browser.wait(f"{ROWS} === 5")
-    first = browser.evaluate(FIRST)
-    summary = "document.getElementById('summary').innerText"
-    assert browser.evaluate(summary) == "30 of 30 models, 5 of 5 solvers, by RMSE of the marginals after 1 CPU s"
-    browser.click(".choice[data-axis=solvers] summary")
-    browser.click(".choice[data-axis=solvers] input[value=libraries]")
-    browser.wait(f"{ROWS} === 1 && {FIRST} === 'bp.libdai'")
-    browser.click("#all")
-    browser.wait(f"{ROWS} === 5 && {FIRST} === '{first}'")
-    assert browser.evaluate("document.getElementById('card').hidden") is True
-    browser.click("#models tbody tr:nth-child(3) button")
-    label = browser.evaluate("document.querySelector('#models tbody tr:nth-child(3) button').innerText")
-    browser.wait(f"document.activeElement.innerText === '{label}' && document.activeElement.id === 'model'")
-    assert browser.evaluate("document.querySelectorAll('#rivals tbody tr').length") == 5
-    browser.click("#rivals tbody tr:nth-child(5) button")
-    last = browser.evaluate("document.querySelector('#rivals tbody tr:nth-child(5) button').innerText")
-    browser.wait(f"document.getElementById('solver').innerText === '{last}'")
-    own = [one for one in CONTENTS if one["axes"]["backend"] == "libdai"]
-    files = [("records.json", json.dumps(own)), ("bad.json", HOSTILE)]
-    browser.evaluate(UPLOAD % json.dumps(files))
-    browser.wait(f"{ROWS} === 6")
-    browser.wait("[...document.querySelectorAll('#solvers button')].some(b => b.innerText === 'own: bp.libdai')")
-    said = browser.evaluate("document.getElementById('messages').textContent")
-    assert said == f"{len(own)} cells of 1 solver are added. bad.json is neither a record in JSON nor a table cells.csv"
-    assert browser.evaluate("document.querySelectorAll('#solvers svg[role=img][aria-label]').length") == 6
-    assert browser.log == []
-    assert browser.requests == [board_url]
-
-
-def test_headings_sort_by_keyboard_and_a_filter_keeps_the_order(browser: Any, board_url: str) -> None:
-    browser.open(board_url)
-    browser.wait(f"{ROWS} === 5")
-    names = "[...document.querySelectorAll('#solvers tbody button')].map(b => b.innerText).join()"
-    browser.evaluate("document.querySelector('#solvers thead button').focus()")
-    for order in ("ascending", "descending"):
-        browser.press("Enter")
-        browser.wait(f"document.querySelector('#solvers th').getAttribute('aria-sort') === '{order}'")
-    assert browser.evaluate(names) == "wmb.numpy,pt.numba,gibbs.numba,bp.numba,bp.libdai"
-    browser.click(".choice[data-axis=zeros] summary")
-    browser.click(".choice[data-axis=zeros] input[value=yes]")
-    browser.wait("document.getElementById('summary').innerText.startsWith('8 of 30 models')")
-    assert browser.evaluate(names) == "wmb.numpy,pt.numba,gibbs.numba,bp.numba,bp.libdai"
-    unlabelled = "[...document.querySelectorAll('select, input')].filter(e => !e.labels.length).length"
-    assert browser.evaluate(unlabelled) == 0
+    for action, expression, value in STEPS[name]:
+        if action:
+            getattr(browser, action[0])(*action[1:])
+        browser.wait(f"({expression}) === {json.dumps(value)}")
+    assert (browser.log, browser.requests) == ([], [board_url])
 
 
 def test_the_page_fits_a_narrow_screen_and_hostile_texts_are_shown(browser: Any, tmp_path: Path) -> None:
