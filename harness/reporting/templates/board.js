@@ -20,7 +20,6 @@ const textCell = (text) => td(text, text, "name");
 function choiceCell(axis, number, label) {
   const cell = td("", label, "choice-of"), button = document.createElement("button");
   const parts = label.replace(/^(\S+) given \1\.evid$/, "$1, evid").split(/(?<=[/_.])/);
-  button.type = "button";
   button.title = label;
   button.append(...parts.flatMap((part) => [part, document.createElement("wbr")]));
   if (chosenNumbers[axis] === number) button.setAttribute("aria-current", "true");
@@ -57,13 +56,13 @@ function fillTable(id, lines) {
 // What a solver came to on the i-th model.
 function resultCells(row, i, quantity) {
   const cells = row.cells[i];
-  const join = (texts) => [...new Set(texts)].filter(Boolean).join("; ");
-  const texts = (column) => join(cells.map((cell) => board.texts[column][board.cells[column][cell]]));
+  const join = (textOf) => [...new Set(cells.map(textOf))].filter(Boolean).join("; ");
+  const texts = (column) => join((cell) => board.texts[column][board.cells[column][cell]]);
   const seconds = cells.map((cell) => board.cells.cpu_seconds[cell]).filter((value) => value !== null);
   const verdict = texts("verdict");
   return [
     numberCell(row.values[i]), numberCell(row.ranks[i]), numberCell(row.ratios[i]),
-    textCell(join(cells.map((cell) => outcome(board, cell, quantity))) || "not run"),
+    textCell(join((cell) => outcome(board, cell, quantity)) || "not run"),
     textCell(texts(quantity.doubt === "marginals" ? "marginals_level" : "log_z_level")),
     numberCell(quantile(seconds.length ? seconds : [Infinity], 0.5)), td(verdict === "ok" ? "" : verdict, verdict, "verdict"),
   ];

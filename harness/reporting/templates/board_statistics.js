@@ -72,10 +72,9 @@ function summarise(table, filters) {
   const groups = new Map(), measuredModels = new Set(), solvers = new Set();
   const key = (solver, model) => solver * table.models.length + model;
   for (let cell = 0; cell < numbers.length; cell++) {
-    const solver = cells.solver[cell], model = cells.model[cell];
+    const solver = cells.solver[cell], model = cells.model[cell], place = key(solver, model);
     if (cells.budget[cell] !== filters.budget || !passingModels[model] || !passingSolvers[solver]) continue;
-    if (!groups.has(key(solver, model))) groups.set(key(solver, model), []);
-    groups.get(key(solver, model)).push(cell);
+    groups.set(place, [...(groups.get(place) ?? []), cell]);
     if (numbers[cell] === null) continue;
     measuredModels.add(model);
     solvers.add(solver);

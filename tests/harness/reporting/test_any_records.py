@@ -30,7 +30,7 @@ from spinbench.measuring import records
 from spinbench.measuring import records as stored
 from spinbench.measuring.measure import measure_cell
 from spinbench.papers.gauging import points
-from spinbench.reporting import curves, export, leaderboard, page_content, replay, summary
+from spinbench.reporting import board_page, curves, export, leaderboard, page_content, replay, summary
 from spinbench.reporting.profiles import rendering
 from spinbench.reporting.profiles.profile import profile
 from spinbench.reporting.wide_console import WideConsole
@@ -77,6 +77,7 @@ def shown(folder: Path, record: dict[str, Any]) -> bool:
     page_content.script_data(found, rows)
     page_content.group_failures(found)
     profile(found)
+    board_page.build_board_data(found)
     for one in found:
         replay.render_record(one)
         curves.error_points(one, "log_z_error")

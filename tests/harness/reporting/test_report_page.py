@@ -25,7 +25,7 @@ from spinbench.errors import SpinbenchError
 from spinbench.foundation.overrides import of_cell
 from spinbench.measuring import measure
 from spinbench.models import families
-from spinbench.reporting import export, leaderboard, page, page_content, settings_plots
+from spinbench.reporting import board_page, export, leaderboard, page, page_content, settings_plots
 from spinbench.sweeping import composition
 
 
@@ -70,8 +70,12 @@ def write(tmp_path: Path) -> Written:
     return lambda records, **how: page.write_report(typed(records), tmp_path / str(next(numbers)), **how)
 
 
-def test_nothing_runs_on_a_page_but_its_own_scripts(write: Written) -> None:
-    text = write(RECORDS).page.read_text()
+@pytest.mark.parametrize("kind", ["report", "board"])
+def test_nothing_runs_on_a_page_but_its_own_scripts(write: Written, tmp_path: Path, kind: str) -> None:
+    path = write(RECORDS).page
+    if kind == "board":
+        path = board_page.write_board_page(typed(RECORDS), tmp_path / "board.html")
+    text = path.read_text()
     policy = html.unescape(re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[0])
     directives = dict(part.split(" ", 1) for part in policy.split("; "))
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
@@ -128,13 +132,15 @@ def test_levels_of_evidence_stand_in_the_table_where_they_are_known(write: Writt
     assert (line["marginals_level"], line["log_z_level"]) == ("converged", "exact")
 
 
-def test_nothing_that_a_record_holds_becomes_markup(write: Written) -> None:
+def test_nothing_that_a_record_holds_becomes_markup(write: Written, tmp_path: Path) -> None:
     records = [
         make(HOSTILE, HOSTILE, model=HOSTILE, settings={HOSTILE: HOSTILE}),
         make("dhmc", HOSTILE, model=HOSTILE, status="failed", error=HOSTILE),
     ]
     reader = Reader(write(records, sources=[Path(HOSTILE.replace("/", ""))]).page.read_text())
     assert (reader.tags.count("img"), reader.tags.count("script"), reader.suspicious) == (0, 4, [])
+    reader = Reader(board_page.write_board_page(typed(records), tmp_path / "board.html", HOSTILE).read_text())
+    assert (reader.tags.count("img"), reader.tags.count("script"), reader.suspicious) == (0, 5, [])
 
 
 def test_the_command_of_a_cell_makes_the_cell() -> None:
