@@ -1,4 +1,4 @@
-"""Factor graphs with seeds: Bayesian networks of which little is observed, and models of gauged inference.
+"""Factor graphs with seeds: Bayesian networks of which little is observed, Potts models, and gauged inference's models.
 
 The models of gauged inference (Ahn, Chertkov and Shin, NIPS 2017, section 5) have a binary variable on every edge of a
 graph and a factor on every node; variable e is edge e in the order of `lattices`, factor a node a, so that
@@ -99,6 +99,27 @@ def _sample_conditional_table(rng: np.random.Generator, shape: tuple[int, ...], 
     # Normalised exponential variables are uniform on the simplex.
     weights = rng.standard_exponential(shape)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+@family
+def potts(
+    rows: int = 8, cols: int = 8, states: int = 3, coupling: float = 1.0, field: float = 0.1, seed: int = 0
+) -> FactorGraph:
+    """Potts model exp(K Σ δ(x_i, x_j) + Σ h_i(x_i)) of q states on an open grid, h_i(x) ~ N(0, field²).
+
+    Without fields the infinite lattice is critical at K = ln(1 + √q): Potts, Math. Proc. Cambridge Phil. Soc. 48, 106
+    (1952). The fields make all marginals different.
+    """
+    name = "potts"
+    check_parameter(name, rows >= 1 and cols >= 1, f"rows = {rows} and cols = {cols}; both must be 1 or more")
+    check_parameter(name, states >= 2, f"states = {states}; it must be 2 or more")
+    entries = rows * cols * states * (1 + 2 * states)
+    check_parameter(name, entries <= MAX_ENTRIES, f"{entries} table entries; {MAX_ENTRIES} are allowed")
+    fields = field * make_rng(name, seed).standard_normal((rows * cols, states))
+    tables: list[tuple[tuple[int, ...], FloatArray]] = [((v,), table) for v, table in enumerate(fields)]
+    agree = coupling * np.eye(states)
+    tables += [((u, v), agree) for u, v in lattices.grid_edges(rows, cols).tolist()]
+    return FactorGraph.from_log_tables((states,) * (rows * cols), tables, name=name)
 
 
 @family

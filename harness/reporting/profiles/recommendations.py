@@ -67,11 +67,12 @@ def _first_choice(board: Board) -> str:
     ratios = board.ratios
     best, near = (ratios == 1).sum(axis=0), performance_profiles(ratios, np.array([2.0, 10.0]))
     mean, virtual = _scores(board).mean(axis=0), _scores(board).max(axis=1).mean()
-    i = int(mean.argmax())
+    i, ties = int(mean.argmax()), int(np.isclose(mean, mean.max(), rtol=0, atol=1e-12).sum()) - 1
+    tied = f" (as many as {ties} others)" if ties else ""
     return (
-        f"For {_after(board)}, {board.solvers[i]} has the most right decimals, {mean[i]:.2f} of the {virtual:.2f} "
-        f"that the best on each model have: best or tied on {best[i]} of {len(board.models)} models, within twice the "
-        f"best on {100 * near[0, i]:.0f} %, within ten times on {100 * near[1, i]:.0f} %."
+        f"For {_after(board)}, {board.solvers[i]} has the most right decimals{tied}, {mean[i]:.2f}, where the best "
+        f"solver of each model has {virtual:.2f}: best or tied on {best[i]} of {len(board.models)} models, within "
+        f"twice the best on {100 * near[0, i]:.0f} %, within ten times on {100 * near[1, i]:.0f} %."
     )
 
 

@@ -8,11 +8,12 @@ import networkx
 import numpy as np
 import pytest
 
+import spinbench
 from spinbench import reference
-from spinbench.models import generators, lattices, networks, simplify
+from spinbench.models import PairwiseModel, generators, lattices, networks, simplify
 from spinbench.models.forney import convert
 from spinbench.models.generators import planar_glass, random_field, regular_glass, sherrington_kirkpatrick, torus
-from spinbench.models.networks import bayesian_network, gauge_complete, gauge_cycle, gauge_grid, gauge_regular
+from spinbench.models.networks import bayesian_network, gauge_complete, gauge_cycle, gauge_grid, gauge_regular, potts
 
 # (biases[0], couplings[-1]) at seed 0: recorded results refer to seeds, so a change here is a break.
 PINNED = {
@@ -30,7 +31,7 @@ PINNED = {
     "regular_glass": (1.920737082025219, 4.0),
     "random_field": (-1.7348539557813214, 1.76),
 }
-UNPINNED = ("gauge_complete", "gauge_cycle", "gauge_grid", "gauge_regular", "bayesian_network")
+UNPINNED = ("gauge_complete", "gauge_cycle", "gauge_grid", "gauge_regular", "bayesian_network", "potts")
 
 
 @pytest.mark.parametrize("family", [*PINNED, *UNPINNED])
@@ -232,3 +233,19 @@ def test_without_observations_all_sums_out() -> None:
 def test_log_z_of_a_bayesian_network_keeps_its_value() -> None:
     model = bayesian_network()
     assert reference.solve(model, marginals=False, cache=False).log_z == pytest.approx(-3.998317373020436, abs=1e-9)
+
+
+def test_two_states_of_potts_are_an_ising_model() -> None:
+    edges = lattices.grid_edges(3, 4)
+    ising = PairwiseModel.from_spins(np.zeros(12), edges, np.full(len(edges), 0.8 / 2))
+    expected = spinbench.exact(ising, cache=False).log_z + len(edges) * 0.8 / 2
+    assert spinbench.exact(potts(3, 4, 2, 0.8, field=0.0), cache=False).log_z == pytest.approx(expected, abs=1e-12)
+
+
+def test_weights_of_potts_count_equal_neighbours() -> None:
+    model = potts(2, 2, 3, 0.7, field=0.5, seed=2)
+    fields = [factor.log_table for factor in model.factors if len(factor.scope) == 1]
+    states = np.array(list(itertools.product(range(3), repeat=4)))
+    equal = (states[:, [0, 0, 1, 2]] == states[:, [1, 2, 3, 3]]).sum(axis=1)
+    weights = 0.7 * equal + sum(table[states[:, v]] for v, table in enumerate(fields))
+    np.testing.assert_allclose(model.log_weight(states), weights, atol=1e-12)

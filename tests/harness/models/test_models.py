@@ -22,7 +22,7 @@ from spinbench.models import (
     to_pairwise,
 )
 from spinbench.models.factor_graph import FactorArrays
-from spinbench.models.networks import bayesian_network, gauge_complete, gauge_cycle, gauge_grid, gauge_regular
+from spinbench.models.networks import bayesian_network, gauge_complete, gauge_cycle, gauge_grid, gauge_regular, potts
 from spinbench.models.possible_states import possible_states
 
 seeds = st.integers(0, 2**32 - 1)
@@ -428,6 +428,9 @@ REFUSED = [
         "model 'file' has no parameter 'file'; its parameters are path, evi",
     ),
     (lambda: build({"name": "file", "path": "missing.uai"}), ModelError, "missing.uai: there is no such file"),
+    (lambda: potts(0), ModelError, "rows = 0 and cols = 8; both must be 1 or more"),
+    (lambda: potts(states=1), ModelError, "states = 1; it must be 2 or more"),
+    (lambda: potts(1000, 1000, 30), ModelError, "table entries; 50000000 are allowed"),
     (lambda: bayesian_network(layers=0), ModelError, "model 'bayesian_network'"),
     (lambda: bayesian_network(parents=200), ModelError, "model 'bayesian_network'"),
     (lambda: bayesian_network(determinism=1.5), ModelError, "model 'bayesian_network'"),
