@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from spinbench.inference import kernels
+from spinbench.inference import kernels, registry
 from spinbench.reporting.profiles import contributions
 from spinbench.reporting.profiles.boards import Board, performance_profiles
 
@@ -31,8 +31,9 @@ def recommendations(boards: Sequence[Board]) -> list[str]:
 
 
 def is_library(solver: str) -> bool:
-    """Whether "METHOD.BACKEND" and its settings name another library's backend."""
-    return kernels.is_peer(solver.split()[0].partition(".")[2])
+    """Whether "METHOD.BACKEND" and its settings name another library's backend; an unknown one is none."""
+    backend = solver.split()[0].partition(".")[2]
+    return backend in registry.names("backends") and kernels.is_peer(backend)
 
 
 def _after(board: Board) -> str:

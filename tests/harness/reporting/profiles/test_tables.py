@@ -125,6 +125,11 @@ def test_solvers_that_share_the_first_place_are_counted() -> None:
     assert "has the most right decimals (as many as 2 others), 2.00" in first
 
 
+def test_backends_of_others_need_not_be_installed() -> None:
+    runs = [run("a", "gibbs", 0.1, backend="theirs"), run("a", "gibbs", 0.01)]
+    assert "gibbs.numba has the most" in profile(typed(runs)).recommendations[0]
+
+
 def test_records_without_features_have_no_scores() -> None:
     runs = [record("a", "gibbs", 0.1), record("b", "gibbs", 0.1)]
     assert [each.title for each in profile(typed(runs)).tables] == ["seconds to an RMSE of 1 % within 1 s"]
