@@ -126,8 +126,8 @@ def exact_table(records: Iterable[Record]) -> Table | None:
 
 
 def _cpu_seconds(record: Record) -> float | None:
-    """Of a run that has an answer."""
-    if record.status != "ok" or record.result.log_z is None or record.result.load is None:
+    """Of a run that has an answer, be it marginals alone."""
+    if record.status != "ok" or record.result.load is None:
         return None
     return record.result.load.cpu_seconds
 

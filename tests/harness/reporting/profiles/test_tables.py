@@ -63,12 +63,14 @@ def test_exact_solvers_count_where_they_end_in_time() -> None:
         run("a", "exact", 0.0, off=0.0, cpu=0.5),
         run("b", "gibbs", 0.1),
         run("b", "exact", 0.0, off=0.0, cpu=4.0),
+        run("a", "exact", 0.0, off=None, backend="pyagrum"),
         run("a", "exact", None, backend="pgmpy", status="failed"),
         run("b", "exact", None, backend="pgmpy", status="skipped"),
     ]
     found = profile(typed(runs))
     assert table(found, "Exact solvers").lines == [
         ["exact.numba", "2", "1", "2", "2", "2.2", "", ""],
+        ["exact.pyagrum", "1", "1", "1", "1", "0.9", "", ""],
         ["exact.pgmpy", "2", "0", "0", "0", "–", "1", "1"],
     ]
     scores = {line[0]: line[1] for line in table(found, "Scores").lines}
