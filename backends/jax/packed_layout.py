@@ -18,10 +18,11 @@ FloatArray = npt.NDArray[np.float64]
 WordArray = npt.NDArray[np.uint32]
 
 WORD_BITS = 32
-# Largest number of neighbours of a variable: each further one doubles the levels, of which all are compared.
-MAX_NEIGHBOURS = 6
-# Largest number of levels of all colours, for which code is unrolled: two colours of six neighbours each.
+# Largest number of levels of all colours, for which code is unrolled and of which all are compared: those of two
+# colours of six neighbours each, whatever their couplings.
 MAX_LEVELS = 128
+# Largest number of neighbours of a variable: with 32 a count has six digits, and XLA compiles for minutes, on a CPU.
+MAX_NEIGHBOURS = 31
 # Largest number of sums of single chains; beyond it chains are summed in groups, which take less to copy to the host.
 MAX_CHAIN_SUMS = 2**18
 # Smallest number of groups of chains: as many as R-hat needs (`mathematics.chains.FEWEST_CHAINS`).
@@ -96,7 +97,7 @@ class Colour(NamedTuple):
 
 
 def packing_refusal(model: PairwiseModel) -> str:
-    """Why chains of a model are not packed; empty: they may be."""
+    """Why chains of a model are not packed, before it is planned; empty: they may be."""
     if (degree := int(model.degrees.max(initial=0))) > MAX_NEIGHBOURS:
         return f"packed chains take {MAX_NEIGHBOURS} neighbours of a variable; {model.name} has one with {degree}"
     return ""
@@ -111,29 +112,36 @@ def build_colours(model: PairwiseModel, tables: SweptPairs) -> tuple[Colour, ...
     if not isinstance(tables.sweep, Sweep):
         raise UnsupportedError(f"packed chains take few colours, and {model.name} has many")
     blocks = tables.sweep.first + tables.sweep.middle + tables.sweep.last
-    bounds = np.cumsum([0, *(block.biases.size for block in blocks)]).tolist()
+    spans = list(pairwise(np.cumsum([0, *(block.biases.size for block in blocks)]).tolist()))
     rows, biases = compressed_rows(model, tables.order), model.biases[tables.order]
-    colours = []
-    for low, high in pairwise(bounds):
-        neighbours, weights = pad_rows(rows, low, high)
-        is_empty = np.arange(len(weights))[:, None] >= np.diff(rows.start[low : high + 1])
-        neighbours[is_empty] = model.num_variables
-        colours.append(_build_colour(neighbours.astype(np.int32), weights, is_empty, biases[low:high]))
-    if (levels := sum(colour.fields.shape[1] for colour in colours)) > MAX_LEVELS:
-        raise UnsupportedError(f"packed chains take {MAX_LEVELS} levels of p in all colours; {model.name} has {levels}")
-    return tuple(colours)
+    padded = [pad_rows(rows, low, high) for low, high in spans]
+    levels = sum(len(weights) + 1 if _is_one_size(weights) else 2 ** len(weights) for _, weights in padded)
+    if levels > MAX_LEVELS:
+        raise UnsupportedError(
+            f"packed chains take {MAX_LEVELS} levels of p in all colours; {model.name} has {levels:.3g}"
+        )
+    return tuple(
+        _build_colour(
+            np.where(weights == 0, model.num_variables, neighbours).astype(np.int32), weights, biases[low:high]
+        )
+        for (neighbours, weights), (low, high) in zip(padded, spans, strict=True)
+    )
 
 
-def _build_colour(
-    neighbours: npt.NDArray[np.int32], weights: FloatArray, is_empty: npt.NDArray[np.bool_], biases: FloatArray
-) -> Colour:
-    """Of neighbours and couplings (D, n), of which some are empty, and biases (n,)."""
-    width, sizes = len(weights), np.abs(weights)
-    size = sizes.max(axis=0, initial=0.0)
-    if width > 1 and ((sizes == size) | is_empty).all():
+def _is_one_size(weights: FloatArray) -> bool:
+    """Whether couplings (D, n) of a row, but for zeros, differ in sign alone; of one neighbour that is no gain."""
+    sizes = np.abs(weights)
+    return len(weights) > 1 and bool(((sizes == sizes.max(axis=0)) | (sizes == 0)).all())
+
+
+def _build_colour(neighbours: npt.NDArray[np.int32], weights: FloatArray, biases: FloatArray) -> Colour:
+    """Of neighbours and couplings (D, n), and biases (n,)."""
+    width = len(weights)
+    if _is_one_size(weights):
         negative = weights < 0
         flips = np.where(negative, np.uint32(2**32 - 1), np.uint32(0))[:, :, None]
         lowest = biases + np.where(negative, weights, 0.0).sum(axis=0)
+        size = np.abs(weights).max(axis=0)
         return Colour(neighbours, flips, lowest[:, None] + size[:, None] * np.arange(width + 1))
     patterns = (np.arange(2**width) >> np.arange(width)[:, None]) & 1
     return Colour(neighbours, None, biases[:, None] + weights.T @ patterns)

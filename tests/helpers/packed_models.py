@@ -41,6 +41,9 @@ def random_signs(edges, size=0.5, seed=3):
 SQUARE, TORUS, CUBIC = lattice((3, 3)), lattice((3, 4), periodic=True), lattice((2, 2, 3))
 CHIMERA = [(i, 4 + j) for i in range(4) for j in range(4)]
 STAR = [(0, i) for i in range(1, 7)]
+HUB = [(0, i) for i in range(1, 11)]
+# All pairs but a matching.
+EIGHT = [(i, j) for i in range(10) for j in range(i + 1, 10) if i // 2 != j // 2]
 RNG = np.random.default_rng(1)
 MODELS = {
     "±J grid": ising(9, SQUARE, random_signs(SQUARE), 0.2, "±J grid"),
@@ -53,6 +56,9 @@ MODELS = {
     "Chimera cell": ising(8, CHIMERA, random_couplings(CHIMERA), 0.2, "cell"),
     "six neighbours": ising(7, STAR, random_couplings(STAR), 0.2, "star"),
     "six neighbours ±J": ising(7, STAR, random_signs(STAR), 0.2, "star"),
+    "ten neighbours ±J": ising(11, HUB, random_signs(HUB, 0.3), 0.2, "hub"),
+    "eight neighbours ±J": ising(10, EIGHT, random_signs(EIGHT, 0.15), 0.2, "matching left out"),
+    "diluted ±J torus": ising(12, TORUS, (np.arange(24) % 3 > 0) * random_signs(TORUS), 0.2, "diluted"),
     "isolated and apart": ising(10, [(0, 1), (1, 2), (4, 5), (5, 6), (4, 6)], [0.5, -0.7, 0.3, 0.4, 0.9], 0.3, "parts"),
     "no couplings": PairwiseModel.from_edges([0.3, -2.0, 0.0, 22.0, -21.0], [], [], name="alone"),
 }

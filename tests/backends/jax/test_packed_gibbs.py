@@ -9,6 +9,7 @@ from packed_models import (
     conditionals_of_a_sweep,
     ising,
     lattice,
+    random_couplings,
     random_signs,
     require_law,
     tempered,
@@ -185,9 +186,11 @@ def test_settings_that_it_lacks(settings, name, sentence):
 
 
 def test_models_that_it_lacks():
-    edges = [(0, i) for i in range(1, 8)]
-    with pytest.raises(UnsupportedError, match="6 neighbours of a variable; hub has one with 7"):
-        bind(ising(8, edges, 0.1, 0.0, "hub"))
+    edges = [(0, i) for i in range(1, 33)]
+    with pytest.raises(UnsupportedError, match="31 neighbours of a variable; hub has one with 32"):
+        bind(ising(33, edges, 0.1, 0.0, "hub"))
+    with pytest.raises(UnsupportedError, match="128 levels of p in all colours; any sizes has 130"):
+        bind(ising(8, edges[:7], random_couplings(edges[:7]), 0.0, "any sizes"))
     method, refuses = Gibbs(), PackedGibbsKernel.refuses
     assert "binary pairwise" in refuses(method, JaxBackend(), three_state_model())
 

@@ -86,8 +86,8 @@ def test_conformance(check):
 def test_others_run_the_program(monkeypatch):
     refuses, method = PackedMetropolisKernel.refuses, Metropolis()
     assert "binary pairwise models, which" in refuses(method, JaxBackend(), three_state_model())
-    hub = PairwiseModel.from_edges(np.zeros(8), [(0, i) for i in range(1, 8)], np.ones(7), name="hub")
-    assert "6 neighbours of a variable; hub has one with 7" in refuses(method, JaxBackend(), hub)
+    hub = PairwiseModel.from_edges(np.zeros(33), [(0, i) for i in range(1, 33)], np.ones(32), name="hub")
+    assert "31 neighbours of a variable; hub has one with 32" in refuses(method, JaxBackend(), hub)
     monkeypatch.undo()
     result = run(MODELS["grid"], "metropolis", "jax", 20)
     assert (result.tier, result.notes) == ("generic", ())

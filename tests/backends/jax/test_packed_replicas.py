@@ -51,7 +51,16 @@ def sweep_once(model, precision, start, beta, seed=1):
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(
-    "name", ["±J torus with fields", "grid", "six neighbours", "isolated and apart", "no couplings"]
+    "name",
+    [
+        "±J torus with fields",
+        "grid",
+        "six neighbours",
+        "ten neighbours ±J",
+        "diluted ±J torus",
+        "isolated and apart",
+        "no couplings",
+    ],
 )
 def test_each_temperature_keeps_its_law(name, precision):
     model, count = MODELS[name], 20_000
@@ -138,9 +147,9 @@ def test_others_run_the_program(monkeypatch):
     result = run(three_state_model(), "smc", "jax", 20, chains=2)
     assert result.tier == "generic"
     assert any("binary pairwise models, which" in note for note in result.notes)
-    hub = PairwiseModel.from_edges(np.zeros(8), [(0, i) for i in range(1, 8)], np.ones(7), name="hub")
+    hub = PairwiseModel.from_edges(np.zeros(33), [(0, i) for i in range(1, 33)], np.ones(32), name="hub")
     refuses, backend = PackedReplicasKernel.refuses, JaxBackend()
-    assert "6 neighbours of a variable; hub has one with 7" in refuses(registry.make_method("pt", {}), backend, hub)
+    assert "31 neighbours of a variable; hub has one with 32" in refuses(registry.make_method("pt", {}), backend, hub)
     monkeypatch.undo()
     assert "on device=gpu" in refuses(registry.make_method("pt", {}), backend, MODELS["grid"])
     assert run(MODELS["grid"], "smc", "jax", 20, chains=2).notes == ()
