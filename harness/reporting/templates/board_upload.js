@@ -88,7 +88,10 @@ function addResults(table, rows) {
       if (!dictionary.includes(text)) dictionary.push(text);
       cell[column] = dictionary.indexOf(text);
     }
-    for (const { metric } of table.quantities) cell[metric] = number(row.get("metrics." + metric + ".value"));
+    for (const { metric } of table.quantities) {
+      const value = number(row.get("metrics." + metric + ".value"));
+      cell[metric] = value === null ? null : Number(value.toPrecision(4)); // as the board's: equal errors stay equal
+    }
     cell.cpu_seconds = number(row.get("result.load.cpu_seconds"));
     for (const [column, values] of Object.entries(table.cells)) values.push(cell[column]);
   }

@@ -190,6 +190,8 @@ def test_results_of_the_reader_are_further_solvers_with_the_same_numbers(kind: s
     """Copies of a solver's records, of which an older one with another error does not count."""
     board = [{**one, "axes": {**one["axes"], "model": f'={one["axes"]["model"]}, "new"'}} for one in CONTENTS]
     copies = copy.deepcopy([one for one in board if one["axes"]["method"] == "gibbs"])
+    for result in copies:  # digits that the board has not make no difference
+        result["metrics"] = {name: {"value": 1.00003 * metric["value"]} for name, metric in result["metrics"].items()}
     older = copy.deepcopy(next(one for one in copies if one["status"] == "ok"))
     older["metrics"] = {name: {"value": 0.9} for name in older["metrics"]}
     older["started_at"] -= 10_000
