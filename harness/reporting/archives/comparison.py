@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring.archive import ArchiveError
 from spinbench.measuring.record_types import Record
 from spinbench.reporting.profiles.boards import Board, solver_names
@@ -43,7 +44,7 @@ class Place:
     def __str__(self) -> str:
         return (
             f"{self.solver}: place {self.place} of {self.solvers} in {self.board}, mean rank {self.rank:.1f} "
-            f"({self.low:.1f}–{self.high:.1f}) over {self.models} models"
+            f"({self.low:.1f}–{self.high:.1f}) over {format_count(self.models, 'model')}"
         )
 
 

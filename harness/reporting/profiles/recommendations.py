@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from spinbench.foundation.remarks import format_count
 from spinbench.inference import kernels, registry
 from spinbench.reporting.profiles import contributions
 from spinbench.reporting.profiles.boards import Board, performance_profiles
@@ -60,7 +61,7 @@ def _better_libraries(board: Board) -> Iterator[str]:
             yield (
                 f"On {name}, {board.solvers[first]}, another library, is better than all methods here in "
                 f"{_after(board)}: {mean[first]:.2f} right decimals, {board.solvers[ours]} {mean[ours]:.2f} (means "
-                f"over {len(rows)} models)."
+                f"over {format_count(len(rows), 'model')})."
             )
 
 
@@ -72,8 +73,9 @@ def _first_choice(board: Board) -> str:
     tied = f" (as many as {ties} others)" if ties else ""
     return (
         f"For {_after(board)}, {board.solvers[i]} has the most right decimals{tied}, {mean[i]:.2f}, where the best "
-        f"solver of each model has {virtual:.2f}: best or tied on {best[i]} of {len(board.models)} models, within "
-        f"twice the best on {100 * near[0, i]:.0f} %, within ten times on {100 * near[1, i]:.0f} %."
+        f"solver of each model has {virtual:.2f}: best or tied on {best[i]} of "
+        f"{format_count(len(board.models), 'model')}, within twice the best on {100 * near[0, i]:.0f} %, within "
+        f"ten times on {100 * near[1, i]:.0f} %."
     )
 
 
@@ -85,7 +87,7 @@ def _choices_by_class(board: Board) -> Iterator[str]:
         if mean[i] > mean[overall]:
             yield (
                 f"On {name}, {board.solvers[i]} has more in {_after(board)}: {mean[i]:.2f} right decimals against "
-                f"{mean[overall]:.2f} (means over {len(rows)} models)."
+                f"{mean[overall]:.2f} (means over {format_count(len(rows), 'model')})."
             )
 
 

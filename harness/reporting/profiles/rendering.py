@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import plotting, progress_display
 from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
@@ -74,7 +75,9 @@ def summary_sentences(profile: Profile) -> list[str]:
         f"{profile.counts[outcome]} {text}" for outcome, text in _FAILURE_PHRASES.items() if profile.counts[outcome]
     )
     not_run = max((sum(count["not run"] for count in board.counts) for board in profile.boards), default=0)
-    first = f"{profile.models} models, {cells} cells: {profile.counts['ok']} vouched for"
+    first = (
+        f"{format_count(profile.models, 'model')}, {format_count(cells, 'cell')}: {profile.counts['ok']} vouched for"
+    )
     if failures:
         first += f"; {failures}"
     if not_run:
@@ -101,7 +104,7 @@ _FAILURE_PHRASES = {
 
 def board_title(board: Board) -> str:
     """What a board compares."""
-    return f"{_number_title(board)}, {len(board.models)} models"
+    return f"{_number_title(board)}, {format_count(len(board.models), 'model')}"
 
 
 def _number_title(board: Board) -> str:

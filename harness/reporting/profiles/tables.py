@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spinbench.foundation.remarks import format_count
 from spinbench.measuring.record_model import ModelFeatures
 from spinbench.measuring.record_types import Record
 from spinbench.reporting.profiles import contributions
@@ -83,7 +84,7 @@ def uai_table(
             scores = [
                 [_mean_score(runs[solver, model], error, trivials[model]) for solver in solvers] for model in trivials
             ]
-            columns[f"{task}, {len(trivials)} models"] = mean_over_models(np.array(scores))
+            columns[f"{task}, {format_count(len(trivials), 'model')}"] = mean_over_models(np.array(scores))
     if not columns:
         return None
     order = sorted(range(len(solvers)), key=lambda i: -sum(column.mean[i] for column in columns.values()))
