@@ -198,3 +198,13 @@ def test_version_is_part_of_the_key(monkeypatch):
     reference.solve(ladder())
     monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
     assert not reference.solve(ladder()).cached
+
+
+@pytest.mark.parametrize("weights", [[1e308, 1e308], [-1e308, 1e308], [np.float64(3e299), 9e299]])
+def test_sums_that_could_overflow_are_refused(weights: list[float]) -> None:
+    edges = np.array([[0, 1], [1, 2]])
+    pairs = PairwiseModel.from_edges(np.array([-weights[0], -weights[1], 0.0]), edges, np.array(weights))
+    tables = FactorGraph.from_log_tables([2, 2], [((0,), [0.0, weights[0]]), ((0, 1), np.full((2, 2), weights[1]))])
+    for model in (pairs, tables):
+        with pytest.raises(IntractableError, match=r"log weights add up to .*, and sums below 1e\+300 are needed"):
+            reference.solve(model, cache=False)
