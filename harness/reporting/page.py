@@ -159,7 +159,7 @@ def write_profile(profile: Profile, records: Sequence[Record], path: Path) -> li
     Raises:
         SpinbenchError: the page cannot be written, or what stands there has no marks.
     """
-    picture_files = rendering.save_profiles(profile.boards, path.with_name(f"{path.stem}.png"))
+    picture_files = rendering.save_profiles(profile, path.with_name(f"{path.stem}.png"))
     heads, classes = rendering.best_by_class(profile.boards)
     days = sorted(time.strftime("%Y-%m-%d", time.gmtime(record.started_at)) for record in records)
     text = (

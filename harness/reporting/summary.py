@@ -110,9 +110,7 @@ def _show_profile(records: Sequence[Record], folder: Path) -> None:
     if len(reasons) > MAX_REASONS:
         print_line(f"{len(reasons) - MAX_REASONS} more reasons for cells without a result stand on the report's page")
     print_line(f"a model's table: spinbench report {short_path(folder)} --model NAME; all of them: --model '*'")
-    _draw_and_announce(
-        lambda: rendering.save_profiles(profiles.boards, folder / PROFILES_PICTURE), "performance profiles"
-    )
+    _draw_and_announce(lambda: rendering.save_profiles(profiles, folder / PROFILES_PICTURE), "performance profiles")
 
 
 def _draw_and_announce(draw: Callable[[], Sequence[Path]], subject: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from spinbench.reporting.profiles.boards import (
     solver_names,
 )
 from spinbench.reporting.profiles.recommendations import recommendations
+from spinbench.reporting.profiles.runtimes import FloatArray, runtime_distributions
 from spinbench.reporting.profiles.tables import Table
 
 
@@ -43,6 +44,7 @@ class Profile:
         truth: a sentence on how many of the numbers that were vouched for are further off than they claim to be.
         recommendations: what to use when, in sentences with their counts.
         tables: UAI scores, exact solvers, what solvers add to each other, PAR2, and the models.
+        runtimes: of each solver that reaches any, the sorted seconds to many targets on all models.
     """
 
     boards: tuple[Board, ...]
@@ -52,6 +54,7 @@ class Profile:
     truth: str
     recommendations: tuple[str, ...]
     tables: tuple[Table, ...]
+    runtimes: Mapping[str, FloatArray]
 
     @property
     def last(self) -> tuple[Board, ...]:
@@ -80,7 +83,8 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
     classes = {record.axes.model: model_class(record) for record in latest}
     classes = {model: classes[model] for model in sorted(classes, key=lambda model: (classes[model], model))}
     budgets: dict[tuple[Any, ...], dict[tuple[str, str], list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record, solver in zip(latest, solver_names(latest), strict=True):
+    named = list(zip(solver_names(latest), latest, strict=True))
+    for solver, record in named:
         budget = record.config["budget"]
         budget_key = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in", "cpu"))
         budgets[budget_key][solver, record.axes.model].append(record)
@@ -111,6 +115,7 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         format_error_calibration(latest),
         tuple(recommendations(boards)),
         tuple(table for table in (*per_budget, *others) if table is not None),
+        runtime_distributions(named),
     )
 
 

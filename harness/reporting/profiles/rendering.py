@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from spinbench.foundation.remarks import format_count
 from spinbench.measuring.record_types import Record
 from spinbench.reporting import plotting, progress_display
-from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, performance_profiles
+from spinbench.reporting.profiles.boards import LOG_Z, RMSE, Board, FloatArray, performance_profiles
 from spinbench.reporting.profiles.profile import Profile, profile
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ HEADINGS = ("solver", "mean rank", "95 %", "best", "≤ 2 ×", "≤ 10 ×", *OUT
 TABLE_STYLE: dict[str, Any] = {"title_style": "bold", "padding": (0, 1)}
 # Ratio at which the axis ends.
 MAX_FACTOR = 1e3
+# Seconds at which the axis of runtimes begins.
+MIN_SECONDS = 1e-4
 # {solver: (colour, line style)}, the same in all panels.
 SolverStyles = dict[str, tuple[str, "LineStyleType"]]
 
@@ -200,13 +202,15 @@ def draw_board(board: Board, styles: SolverStyles) -> Figure:
     return figure
 
 
-def draw_boards(boards: Sequence[Board]) -> Figure:
-    """All boards side by side, two in a row."""
+def draw_boards(boards: Sequence[Board], runtimes: Mapping[str, FloatArray]) -> Figure:
+    """All boards side by side, two in a row, and the distributions of runtimes."""
     styles = solver_styles(boards)
-    rows = -(-len(boards) // 2)
+    rows = -(-(len(boards) + 1) // 2)
     figure = plotting.new_figure(11.2, 3.5 * rows)
     panels = figure.subplots(rows, 2, squeeze=False)
-    for spare in panels.flat[len(boards) :]:
+    drawn = [solver for solver in boards[-1].solvers if solver in runtimes][:MAX_SOLVERS]
+    _draw_runtimes(panels.flat[len(boards)], {solver: runtimes[solver] for solver in drawn}, styles)
+    for spare in panels.flat[len(boards) + 1 :]:
         spare.set_visible(False)
     for axes, board in zip(panels.flat, boards, strict=False):
         _draw_profile(axes, board, styles)
@@ -214,12 +218,30 @@ def draw_boards(boards: Sequence[Board]) -> Figure:
     return figure
 
 
-def save_profiles(boards: Sequence[Board], *paths: Path) -> list[Path]:
-    """Draw all boards into files; returns them, none where there is nothing to draw. As `drawing.save_figure`."""
-    if not boards:
+def save_profiles(profile: Profile, *paths: Path) -> list[Path]:
+    """Draw all boards and the runtimes into files; returns them, none where there is nothing to draw."""
+    if not profile.boards:
         return []
     with plotting.plot_style():
-        return plotting.save_figure(draw_boards(boards), *paths)
+        return plotting.save_figure(draw_boards(profile.boards, profile.runtimes), *paths)
+
+
+def _draw_runtimes(axes: Axes, runtimes: Mapping[str, FloatArray], styles: SolverStyles) -> None:
+    """Step lines, with what is never reached beyond the right end."""
+    reached = np.concatenate([[], *(seconds[np.isfinite(seconds)] for seconds in runtimes.values())])
+    axes.set_visible(bool(reached.size))
+    if not reached.size:
+        return
+    ends = max(float(reached.min()), MIN_SECONDS), max(float(reached.max()), 2 * MIN_SECONDS)
+    axes.set(xscale="log", xlabel="seconds", ylabel="share of models and targets", xlim=ends, ylim=(0, 1.02))
+    axes.set_title("seconds to each RMSE of 0.1 to 0.0001", parse_math=False)
+    for solver, seconds in runtimes.items():
+        colour, line = styles[solver]
+        shares = np.arange(1, len(seconds) + 1) / len(seconds)
+        axes.step(seconds, shares, where="post", color=colour, linestyle=line, linewidth=1.5, label=solver)
+    plotting.set_log_ticks(axes.xaxis, *ends)
+    plotting.add_grid(axes)
+    plotting.add_legend(axes, **{**plotting.LEGEND_BESIDE, "bbox_to_anchor": (1.0, 1.02), "fontsize": 8.5})
 
 
 def _draw_profile(axes: Axes, board: Board, styles: SolverStyles) -> None:

@@ -175,7 +175,7 @@ def test_the_markdown_page_keeps_the_prose_around_it(
     first = path.read_text()
     assert "| wmb.numpy | 1.1 | 1.0–1.4 | 3 | 75 % | 75 % |  | 1 |" in first
     assert "processor: Some processor" in first
-    monkeypatch.setattr(page.rendering, "save_profiles", lambda boards, *paths: list(paths))
+    monkeypatch.setattr(page.rendering, "save_profiles", lambda found, *paths: list(paths))
     path.write_text(first.replace("# Methods across models", "# Mine").replace("wmb.numpy", "old") + "More prose.\n")
     page.write_profile(profile(typed(FIELD)), typed(FIELD), path)
     assert path.read_text() == first.replace("# Methods across models", "# Mine") + "More prose.\n"
