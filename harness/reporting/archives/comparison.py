@@ -61,7 +61,7 @@ class Comparison:
     remarks: tuple[str, ...]
 
 
-def compare(archive: Sequence[Record], own: Sequence[Record]) -> Comparison:
+def compare(archive: Sequence[Record], submitted: Sequence[Record]) -> Comparison:
     """Place one's own solvers on the board of an archive, over the models that both have run.
 
     Models are the same if their files are, whatever they are called. Budgets are taken as they are: those in CPU
@@ -72,7 +72,7 @@ def compare(archive: Sequence[Record], own: Sequence[Record]) -> Comparison:
     """
     labels = {_model_key(record): record.axes.model for record in archive}
     known = set(solver_names(archive))
-    theirs = [record for record in own if _model_key(record) in labels]
+    theirs = [record for record in submitted if _model_key(record) in labels]
     if not theirs:
         raise ArchiveError("none of the models is in the archive; models are told by the contents of their files")
     named = zip(theirs, solver_names(theirs), strict=True)
@@ -91,7 +91,7 @@ def compare(archive: Sequence[Record], own: Sequence[Record]) -> Comparison:
     ]
     if not places:
         raise ArchiveError("no budget is common to the archive and these records")
-    return Comparison(tuple(places), tuple(_remarks(archive, own, new)))
+    return Comparison(tuple(places), tuple(_remarks(archive, submitted, new)))
 
 
 def _place(board: Board, i: int) -> Place:
@@ -114,9 +114,9 @@ def _relabel(record: Record, model: str) -> Record:
     return msgspec.structs.replace(record, axes=msgspec.structs.replace(record.axes, model=model))
 
 
-def _remarks(archive: Sequence[Record], own: Sequence[Record], new: Sequence[Record]) -> Iterator[str]:
-    if len(new) < len(own):
-        yield f"{len(new)} of {len(own)} records count: models or solvers of the others are not new to the board"
+def _remarks(archive: Sequence[Record], submitted: Sequence[Record], new: Sequence[Record]) -> Iterator[str]:
+    if len(new) < len(submitted):
+        yield f"{len(new)} of {len(submitted)} records count: models or solvers of the others are not new to the board"
     here, there = (_loop_seconds(records) for records in (new, archive))
     if here is None or there is None:
         yield "how fast the machines are is not known: records lack the yardstick, a fixed loop"

@@ -28,12 +28,12 @@ def cached_boards() -> Path:
 def find_archives(roots: Iterable[Path]) -> dict[str, Path]:
     """Archives by their folders' names, of those below `BOARDS` of some folders, and of the cache."""
     folders = [*(root / folder for root in roots for folder in BOARDS), cached_boards()]
-    found: dict[str, Path] = {}
+    archives: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.glob("*/")):
             if is_archive(path):
-                found.setdefault(path.name, path)
-    return found
+                archives.setdefault(path.name, path)
+    return archives
 
 
 def find_archive(name: str, roots: Iterable[Path]) -> Path:
@@ -44,11 +44,11 @@ def find_archive(name: str, roots: Iterable[Path]) -> Path:
     """
     if is_archive(Path(name)):
         return Path(name)
-    found = find_archives(roots)
-    if name not in found:
-        known = f"there are {', '.join(found)}" if found else "there is none"
+    archives = find_archives(roots)
+    if name not in archives:
+        known = f"there are {', '.join(archives)}" if archives else "there is none"
         raise ArchiveError(f"{name} is neither an archive's folder nor the name of an archive here; {known}")
-    return found[name]
+    return archives[name]
 
 
 def verify(folder: Path) -> None:
@@ -134,4 +134,4 @@ def _unpack(path: Path, folder: Path) -> Path:
                     file.extract(member, folder, filter="data")
     except (OSError, tarfile.TarError, EOFError, ValueError) as error:
         raise ArchiveError(f"{path} cannot be unpacked: {error}") from error
-    return next((found.parent for found in sorted(folder.rglob("archive.json"))), folder)
+    return next((manifest.parent for manifest in sorted(folder.rglob("archive.json"))), folder)

@@ -67,8 +67,8 @@ def _add(arguments: Namespace) -> int:
 
 def _compare(arguments: Namespace) -> int:
     board = archive.read_archive(store.find_archive(arguments.archive, _roots()))
-    found = comparison.compare(records.latest_per_cell(board), _latest(arguments.folders))
-    for line in (*found.places, *found.remarks):
+    board_comparison = comparison.compare(records.latest_per_cell(board), _latest(arguments.folders))
+    for line in (*board_comparison.places, *board_comparison.remarks):
         print(line)
     return 0
 

@@ -89,13 +89,13 @@ def profile(records: Iterable[Record] | str | Path) -> Profile:
         budget_key = tuple(budget.get(name) for name in ("seconds", "samples", "burn_in", "cpu"))
         budgets[budget_key][solver, record.axes.model].append(record)
     ordered = sorted(budgets, key=lambda budget: [part or 0 for part in budget])
-    found = [
+    all_boards = [
         build_board([budgets[key]], classes, quantity, budget_label(*key))
         for key in ordered
         for quantity in (RMSE, LOG_Z)
     ]
-    found.append(build_board(list(budgets.values()), classes, SECONDS, ""))
-    boards = [board for board in found if board is not None]
+    all_boards.append(build_board(list(budgets.values()), classes, SECONDS, ""))
+    boards = [board for board in all_boards if board is not None]
     answered_models = {model for board in boards for model in board.models}
     per_budget = [
         tables.uai_table(_flatten(budgets[key]), every, key[0] if key[-1] else None, budget_label(*key))

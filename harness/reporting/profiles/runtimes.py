@@ -34,15 +34,15 @@ def seconds_to_targets(points: Sequence[tuple[float, float]], targets: FloatArra
     # The largest error from each checkpoint on.
     ahead = np.maximum.accumulate(errors[::-1])[::-1]
     after = (ahead[:, None] > targets).sum(axis=0)
-    found: FloatArray = np.append(seconds, np.inf)[after]
+    reached: FloatArray = np.append(seconds, np.inf)[after]
     between = (after > 0) & (after < len(errors))
     high, low = errors[after[between] - 1], errors[after[between]]
-    begin, end = seconds[after[between] - 1], found[between]
+    begin, end = seconds[after[between] - 1], reached[between]
     with np.errstate(divide="ignore"):
         # A drop to zero is taken to come at its checkpoint.
         share = np.where(low > 0, np.log(high / targets[between]) / np.log(high / low), 1.0)
-    found[between] = begin * (end / begin) ** share
-    return found
+    reached[between] = begin * (end / begin) ** share
+    return reached
 
 
 def runtime_distributions(records: Iterable[tuple[str, Record]]) -> dict[str, FloatArray]:
@@ -57,11 +57,11 @@ def runtime_distributions(records: Iterable[tuple[str, Record]]) -> dict[str, Fl
     for solver, record in records:
         run = runs.setdefault((record.axes.model, record.config["seed"]), len(runs))
         points = [(each.seconds, each.marginal_rmse) for each in record.checkpoints if each.marginal_rmse is not None]
-        found = seconds_to_targets(points if trust.is_trusted(record, "marginals") else [])
-        reached[solver][run] = np.minimum(reached[solver].get(run, np.inf), found)
+        run_seconds = seconds_to_targets(points if trust.is_trusted(record, "marginals") else [])
+        reached[solver][run] = np.minimum(reached[solver].get(run, np.inf), run_seconds)
     missing = np.full(len(TARGETS), np.inf)
     return {
-        solver: np.sort(np.concatenate([found.get(run, missing) for run in runs.values()]))
-        for solver, found in reached.items()
-        if any(np.isfinite(seconds).any() for seconds in found.values())
+        solver: np.sort(np.concatenate([run_seconds.get(run, missing) for run in runs.values()]))
+        for solver, run_seconds in reached.items()
+        if any(np.isfinite(seconds).any() for seconds in run_seconds.values())
     }
